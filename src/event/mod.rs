@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use agent_id::normalize_agent_id;
+pub(crate) use agent_id::UNNAMED_AGENT;
 pub use limits::{
     BATCH_LIMIT, DEPTH_LIMIT, EXTRAS_LIMIT, ITEMS_LIMIT, LINE_LIMIT, MESSAGES_LIMIT, TEXT_LIMIT, truncate_front,
     truncate_head,

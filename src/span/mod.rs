@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use attributes::Attributes;
 pub use opentelemetry::{SpanId, TraceId};
-pub use value::Value;
+pub use value::{Value, parse_json_text};
 
 /// One span, as its process reported it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,98 @@
+//! What became of every span, and why: the cure for an empty trace.
+
+use super::tree::{Role, Tree};
+use super::{Mapping, Said, by_trace, events, outcome};
+use crate::dialect::Fact;
+use crate::span::{Span, SpanId, TraceId};
+
+/// What became of one span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    /// Its trace.
+    pub trace_id: TraceId,
+    /// Its id.
+    pub span_id: SpanId,
+    /// How many spans of the same input are above it.
+    pub depth: usize,
+    /// Its name.
+    pub name: String,
+    /// Its instrumentation scope.
+    pub scope: String,
+    /// What it stands for: `agent`, `model`, `tool`, `hook`, `human` or `none`.
+    pub kind: &'static str,
+    /// The dialect that recognized it; `None` if none did.
+    pub dialect: Option<&'static str>,
+    /// The rule that gave its kind, or why it gave nothing.
+    pub why: String,
+    /// The agent and the session that its events belong to.
+    pub belongs_to: Option<(String, String)>,
+    /// The types of its events, in their order.
+    pub events: Vec<&'static str>,
+    /// The facts that it gave, each with the attribute or place that it came from.
+    pub facts: Vec<(Fact, String)>,
+}
+
+/// What became of the spans, trace by trace, parents before their children.
+pub fn explain(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Explained> {
+    by_trace(spans).into_values().flat_map(|spans| explain_trace(&spans, mapping)).collect()
+}
+
+fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {
+    let mut tree = Tree::build(spans, mapping, &Said::default());
+    outcome::settle(&mut tree, mapping.error_events);
+    let keyed = super::order::in_order(events::of_tree(&tree, mapping));
+    let in_tree_order = depth_first(&tree);
+    let explained = in_tree_order.into_iter().map(|at| {
+        let node = &tree.nodes[at];
+        let reading = node.reading.as_ref();
+        let of_span = keyed.iter().filter(|((span_id, ..), _)| *span_id == node.span.span_id);
+        let agent = node.agent.map(|agent| &tree.agents[agent]);
+        Explained {
+            trace_id: node.span.trace_id,
+            span_id: node.span.span_id,
+            depth: node.depth,
+            name: node.span.name.to_string(),
+            scope: node.span.scope.name.clone(),
+            kind: reading.map_or("none", |reading| reading.kind.name()),
+            dialect: reading.map(|reading| reading.dialect),
+            why: why(&tree, at),
+            belongs_to: agent.map(|agent| (agent.id.to_string(), agent.session.to_string())),
+            events: of_span.map(|(_, event)| event.kind.name()).collect(),
+            facts: reading
+                .map(|reading| reading.facts().map(|(fact, found)| (fact, found.source.to_string())).collect())
+                .unwrap_or_default(),
+        }
+    });
+    explained.collect()
+}
+
+fn why(tree: &Tree<'_>, at: usize) -> String {
+    let node = &tree.nodes[at];
+    match (&node.reading, node.role) {
+        (None, _) => "no agent framework wrote it; its children look through it".to_owned(),
+        (Some(reading), Role::Folded(into)) => {
+            format!("{}; the same as {:?}, seen twice", reading.rule, tree.nodes[into].span.name)
+        }
+        (Some(reading), role) if events::gives_events(role) => reading.rule.to_owned(),
+        (Some(reading), _) => format!("{}; its children look through it", reading.rule),
+    }
+}
+
+/// The nodes, each followed by those below it.
+fn depth_first(tree: &Tree<'_>) -> Vec<usize> {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes.len()];
+    let mut stack = Vec::new();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        match node.parent {
+            Some(parent) => children[parent].push(at),
+            None => stack.push(at),
+        }
+    }
+    stack.reverse();
+    let mut order = Vec::with_capacity(tree.nodes.len());
+    while let Some(at) = stack.pop() {
+        order.push(at);
+        stack.extend(children[at].iter().rev());
+    }
+    order
+}

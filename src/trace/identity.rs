@@ -1,0 +1,207 @@
+//! Which agent and which session: the rules of identity, in their order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::tree::{Role, Tree};
+use super::{Mapping, Said};
+use crate::dialect::{AGENT_ID, Fact, SESSION_ID};
+use crate::event::{UNNAMED_AGENT, normalize_agent_id};
+
+/// The longest session id, in characters; a longer one keeps its head.
+const SESSION_LIMIT: usize = 512;
+
+/// An agent's run.
+pub(super) struct Agent {
+    /// Its span; `None` if it was made for calls that no agent encloses.
+    pub node: Option<usize>,
+    /// The agent around it, in the same session.
+    pub parent: Option<usize>,
+    /// How many agents are around it.
+    pub depth: usize,
+    /// Its name.
+    pub id: Arc<str>,
+    /// The name as it was given, if that is another one.
+    pub raw_name: Option<String>,
+    /// Its session.
+    pub session: Arc<str>,
+    /// Its calls, by their start; hooks and stops too.
+    pub leaves: Vec<usize>,
+    /// When it started and ended, within the agent around it.
+    pub start: u64,
+    /// See `start`.
+    pub end: u64,
+    /// How it ended: `success`, `failed` or `cancelled`.
+    pub outcome: &'static str,
+    /// Whether it gets an `error` event.
+    pub tells_error: bool,
+}
+
+impl Agent {
+    pub fn new(node: usize, parent: Option<usize>) -> Self {
+        Agent { node: Some(node), parent, ..Agent::unnamed() }
+    }
+
+    fn unnamed() -> Self {
+        Agent {
+            node: None,
+            parent: None,
+            depth: 0,
+            id: Arc::from(UNNAMED_AGENT),
+            raw_name: None,
+            session: Arc::from(""),
+            leaves: Vec::new(),
+            start: 0,
+            end: 0,
+            outcome: "success",
+            tells_error: false,
+        }
+    }
+}
+
+/// Gives every agent its name, its session and its times, and every call its agent: one is made where there is none.
+pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
+    adopt_orphans(tree, mapping);
+    for at in 0..tree.agents.len() {
+        let Some(node) = tree.agents[at].node else { continue };
+        let raw = tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
+        let id = normalize_agent_id(&raw);
+        tree.agents[at].raw_name = (id != raw && !raw.is_empty()).then_some(raw);
+        tree.agents[at].id = Arc::from(id);
+        let session = match tree.agents[at].parent {
+            Some(parent) if !starts_session(tree, node, parent) => tree.agents[parent].session.clone(),
+            _ => {
+                tree.agents[at].parent = None;
+                root_session(tree, at, node, mapping, said)
+            }
+        };
+        tree.agents[at].session = session;
+        set_times(tree, at, node);
+    }
+}
+
+/// Model and tool calls that no agent encloses get an agent, so that their session exists: one for each session and name.
+fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping) {
+    let mut made: HashMap<(Arc<str>, String), usize> = HashMap::new();
+    let of_trace = first_conversation(tree, 0..tree.nodes.len());
+    for at in 0..tree.nodes.len() {
+        let node = &tree.nodes[at];
+        let has_events = super::events::has_events_by_hand(node.span);
+        if node.role != Role::Leaf && !has_events {
+            continue;
+        }
+        let agent = match node.agent {
+            Some(agent) => agent,
+            None => {
+                let session = pinned_or_said(tree, at, mapping)
+                    .or_else(|| conversation_around(tree, Some(at)))
+                    .or_else(|| of_trace.clone())
+                    .unwrap_or_else(|| generated(tree, at));
+                let name = orphan_name(tree, at);
+                let agents = &mut tree.agents;
+                *made.entry((session.clone(), name.clone())).or_insert_with(|| {
+                    let id = normalize_agent_id(&name);
+                    let raw_name = (id != name).then_some(name);
+                    agents.push(Agent { id: Arc::from(id), raw_name, session, start: u64::MAX, ..Agent::unnamed() });
+                    agents.len() - 1
+                })
+            }
+        };
+        let span = tree.nodes[at].span;
+        let adopted = tree.nodes[at].agent.is_none();
+        tree.nodes[at].agent = Some(agent);
+        if tree.nodes[at].role == Role::Leaf {
+            tree.agents[agent].leaves.push(at);
+        }
+        if adopted {
+            tree.agents[agent].start = tree.agents[agent].start.min(span.start);
+            tree.agents[agent].end = tree.agents[agent].end.max(span.end_or_start());
+        }
+    }
+    for agent in &mut tree.agents {
+        agent.leaves.sort_by_key(|leaf| {
+            tree.nodes.get(*leaf).map(|node| (node.span.start, node.span.span_id.to_bytes()))
+        });
+    }
+}
+
+fn orphan_name(tree: &Tree<'_>, at: usize) -> String {
+    let node = &tree.nodes[at];
+    let own = || node.reading.as_ref().and_then(|reading| reading.text(Fact::AgentName));
+    let by_hand = node.agent_said.or_else(|| node.span.resource.attributes.text(AGENT_ID));
+    by_hand.map(str::to_owned).or_else(|| own().map(|name| name.into_owned())).unwrap_or_else(|| UNNAMED_AGENT.to_owned())
+}
+
+/// Whether a nested agent opens a session of its own: only if somebody said so by hand, between it and the agent around.
+fn starts_session(tree: &Tree<'_>, node: usize, parent: usize) -> bool {
+    let said = |node: usize| tree.nodes[node].session_said;
+    match (said(node), tree.agents[parent].node) {
+        (Some(own), Some(parent)) => said(parent) != Some(own),
+        _ => false,
+    }
+}
+
+/// The session of a tree of agents: what is pinned, what was said by hand, the root run's conversation, its run id, and
+/// at last the trace's own id.
+fn root_session(tree: &Tree<'_>, agent: usize, node: usize, mapping: &Mapping, said: &Said) -> Arc<str> {
+    let known = || said.sessions.get(&tree.nodes[node].span.span_id).cloned();
+    let run_id = || tree.reading(node).and_then(|reading| session_text(&reading.text(Fact::RunId)?));
+    known()
+        .or_else(|| pinned_or_said(tree, node, mapping))
+        .or_else(|| conversation_around(tree, Some(node)))
+        .or_else(|| first_conversation(tree, tree.agents[agent].leaves.iter().copied()))
+        .or_else(run_id)
+        .unwrap_or_else(|| generated(tree, node))
+}
+
+fn pinned_or_said(tree: &Tree<'_>, at: usize, mapping: &Mapping) -> Option<Arc<str>> {
+    let node = &tree.nodes[at];
+    let by_hand = || node.session_said.or_else(|| node.span.resource.attributes.text(SESSION_ID));
+    mapping.session_id.clone().or_else(|| session_text(by_hand()?))
+}
+
+/// The conversation that the span or the nearest one above it names.
+fn conversation_around(tree: &Tree<'_>, mut at: Option<usize>) -> Option<Arc<str>> {
+    while let Some(here) = at {
+        if let Some(found) = conversation(tree, here) {
+            return Some(found);
+        }
+        at = tree.nodes[here].parent;
+    }
+    None
+}
+
+fn first_conversation(tree: &Tree<'_>, nodes: impl Iterator<Item = usize>) -> Option<Arc<str>> {
+    let named = nodes.filter_map(|at| Some((at, conversation(tree, at)?)));
+    let first = named.min_by_key(|(at, _)| (tree.nodes[*at].span.start, tree.nodes[*at].span.span_id.to_bytes()));
+    first.map(|(_, session)| session)
+}
+
+fn conversation(tree: &Tree<'_>, at: usize) -> Option<Arc<str>> {
+    session_text(&tree.reading(at)?.text(Fact::ConversationId)?)
+}
+
+/// The trace id: the shape of a `uuid4().hex`, and the same at every mapping.
+fn generated(tree: &Tree<'_>, at: usize) -> Arc<str> {
+    Arc::from(tree.nodes[at].span.trace_id.to_string())
+}
+
+/// A session id as it is stored: trimmed, not endless, never blank.
+pub(crate) fn session_text(raw: &str) -> Option<Arc<str>> {
+    let text: String = raw.trim().chars().take(SESSION_LIMIT).collect();
+    (!text.is_empty()).then(|| Arc::from(text))
+}
+
+/// An agent's own times, within those of the agent around it.
+fn set_times(tree: &mut Tree<'_>, at: usize, node: usize) {
+    let span = tree.nodes[node].span;
+    let (mut start, mut end, mut depth) = (span.start, span.end_or_start(), 0);
+    if let Some(parent) = tree.agents[at].parent {
+        let around = &tree.agents[parent];
+        start = start.clamp(around.start, around.end);
+        end = end.clamp(start, around.end);
+        depth = around.depth + 1;
+    }
+    let agent = &mut tree.agents[at];
+    (agent.start, agent.end, agent.depth) = (start, end, depth);
+}

@@ -1,0 +1,110 @@
+//! The rules across spans: whose agent, which session, which error, in which order.
+//!
+//! [`map`] takes a set of spans and gives their events; the result depends on the set and the [`Mapping`] alone, never on
+//! order, batching or repetition. The steps, one file each: `tree` links the spans and gives each its role, `identity`
+//! says which agent and session, `ending` which exception ended a span, `outcome` how the runs ended, `run` what has to
+//! be known of a run as a whole, `events` makes the events, `order` puts them in order.
+
+mod ending;
+mod events;
+mod explain;
+mod identity;
+mod order;
+mod outcome;
+mod run;
+mod tree;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::event::Event;
+use crate::exception::Classifier;
+use crate::span::{Span, SpanId};
+
+pub use explain::{Explained, explain};
+
+/// What the events depend on beside the spans.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// Pins all runs to one session; `None` leaves it to the spans.
+    pub session_id: Option<Arc<str>>,
+    /// Pins the environment; `None` leaves it to the spans' resource.
+    pub environment: Option<Arc<str>>,
+    /// The environment of spans whose resource names none.
+    pub default_environment: Arc<str>,
+    /// Which failed runs get an `error` event.
+    pub error_events: ErrorEvents,
+    /// The classes of exceptions.
+    pub classifier: Classifier,
+}
+
+/// Which failed runs get an `error` event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorEvents {
+    /// One for each exception: on the innermost run that it escapes.
+    #[default]
+    Once,
+    /// None for a run of which a leaf reported that same exception, as the official adapters do (0.0.1b6).
+    UnlessLeaf,
+}
+
+impl Default for Mapping {
+    fn default() -> Self {
+        Mapping {
+            session_id: None,
+            environment: None,
+            default_environment: Arc::from("dev"),
+            error_events: ErrorEvents::default(),
+            classifier: Classifier::default(),
+        }
+    }
+}
+
+/// Events of one trace, each with the span and the part of it that it tells: a key that stays the same however often and
+/// in whatever company the span is mapped.
+pub(crate) type KeyedEvents = Vec<(EventKey, Event)>;
+
+/// See [`KeyedEvents`].
+pub(crate) type EventKey = (SpanId, &'static str, u32);
+
+/// What has been said already of a trace that is mapped while it grows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    /// The session of each tree of agents, by the span of its root: once said, it stays.
+    pub sessions: HashMap<SpanId, Arc<str>>,
+}
+
+/// The events of a set of spans, in any order, of any number of traces.
+///
+/// Traces come one after the other, by their first event. Within a trace: by time; at equal times starts before leaves
+/// before ends, parents before children at starts and after them at ends.
+pub fn map(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Event> {
+    let mut traces: Vec<KeyedEvents> = by_trace(spans)
+        .into_values()
+        .map(|spans| map_trace(&spans, mapping, &Said::default()))
+        .filter(|events| !events.is_empty())
+        .collect();
+    traces.sort_by_key(|events| events.first().map(|(_, event)| event.time));
+    traces.into_iter().flatten().map(|(_, event)| event).collect()
+}
+
+/// The events of the spans of one trace.
+pub(crate) fn map_trace(spans: &[&Span<'_>], mapping: &Mapping, said: &Said) -> KeyedEvents {
+    let mut tree = tree::Tree::build(spans, mapping, said);
+    outcome::settle(&mut tree, mapping.error_events);
+    order::in_order(events::of_tree(&tree, mapping))
+}
+
+/// The sessions of the trees of agents that these spans of one trace hold.
+pub(crate) fn sessions_of(spans: &[&Span<'_>], mapping: &Mapping, said: &Said) -> HashMap<SpanId, Arc<str>> {
+    tree::Tree::build(spans, mapping, said).root_sessions()
+}
+
+fn by_trace<'r, 's>(spans: &'r [Span<'s>]) -> BTreeMap<[u8; 16], Vec<&'r Span<'s>>> {
+    let mut traces: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for span in spans {
+        traces.entry(span.trace_id.to_bytes()).or_default().push(span);
+    }
+    traces
+}

@@ -1,0 +1,255 @@
+//! The spans of one trace as a tree, and the role of each.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::identity::{self, Agent};
+use super::{Mapping, Said, ending};
+use crate::dialect::{self, AGENT_ID, Fact, KIND, Kind, Reading, SESSION_ID};
+use crate::exception::Exception;
+use crate::span::{Span, SpanId};
+
+/// The spans of a trace, parents before their children, and the agents among them.
+pub(super) struct Tree<'s> {
+    pub nodes: Vec<Node<'s>>,
+    pub agents: Vec<Agent>,
+}
+
+/// A span in its tree.
+pub(super) struct Node<'s> {
+    pub span: &'s Span<'s>,
+    /// `None` if no agent framework wrote it.
+    pub reading: Option<Reading<'s>>,
+    /// What it was ended by.
+    pub exception: Option<Exception>,
+    pub parent: Option<usize>,
+    /// How many spans are above it.
+    pub depth: usize,
+    pub role: Role,
+    /// The agent that it is, or the nearest one around it.
+    pub agent: Option<usize>,
+    /// What the nearest span above it, or it itself, says of the session.
+    pub session_said: Option<&'s str>,
+    /// What the nearest span above it, or it itself, says of the agent's name.
+    pub agent_said: Option<&'s str>,
+}
+
+/// What becomes of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// An agent: index into [`Tree::agents`].
+    Agent(usize),
+    /// A leaf of an agent: a model call, a tool call, a hook, a stop for a person.
+    Leaf,
+    /// The same as the node of that index, seen twice.
+    Folded(usize),
+    /// No event; its children look through it.
+    Transparent,
+}
+
+impl<'s> Tree<'s> {
+    pub fn build(spans: &[&'s Span<'s>], mapping: &Mapping, said: &Said) -> Self {
+        let mut tree = Tree { nodes: link(&without_copies(spans)), agents: Vec::new() };
+        for at in 0..tree.nodes.len() {
+            tree.read(at, mapping);
+            tree.give_role(at);
+        }
+        identity::name_agents(&mut tree, mapping, said);
+        tree
+    }
+
+    /// The reading of a node that has a role; a node without a reading is transparent.
+    pub fn reading(&self, at: usize) -> Option<&Reading<'s>> {
+        self.nodes.get(at)?.reading.as_ref()
+    }
+
+    /// The session of each tree of agents, by the span of its root.
+    pub fn root_sessions(&self) -> HashMap<SpanId, Arc<str>> {
+        let roots = self.agents.iter().filter(|agent| agent.parent.is_none());
+        roots.filter_map(|agent| Some((self.nodes[agent.node?].span.span_id, agent.session.clone()))).collect()
+    }
+
+    fn read(&mut self, at: usize, mapping: &Mapping) {
+        let span = self.nodes[at].span;
+        let above = self.nodes[at].parent.map(|parent| &self.nodes[parent]);
+        let agent_above = above.and_then(|above| above.agent_said);
+        let session_above = above.and_then(|above| above.session_said);
+        let own_agent = span.attributes.text(AGENT_ID);
+        let reading = match own_agent {
+            // Baggage copies the name to all spans below: only the first one that says it is that agent.
+            Some(name) if agent_above == Some(name) && span.attributes.get(KIND).is_none() => {
+                dialect::read_without_hand(span)
+            }
+            // A name on a call says whose call it is.
+            Some(_) if span.attributes.get(KIND).is_none() => match dialect::read_without_hand(span) {
+                Some(reading) if !matches!(reading.kind, Kind::Agent | Kind::Transparent) => Some(reading),
+                _ => dialect::read(span),
+            },
+            _ => dialect::read(span),
+        };
+        let node = &mut self.nodes[at];
+        node.exception = ending::exception_of(span, reading.as_ref(), &mapping.classifier);
+        node.reading = reading;
+        node.agent_said = own_agent.or(agent_above);
+        node.session_said = span.attributes.text(SESSION_ID).or(session_above);
+    }
+
+    fn give_role(&mut self, at: usize) {
+        let parent = self.nodes[at].parent;
+        let around = parent.and_then(|parent| self.nodes[parent].agent);
+        self.nodes[at].agent = around;
+        let Some(kind) = self.reading(at).map(|reading| reading.kind) else { return };
+        let call = self.nearest_call(parent);
+        self.nodes[at].role = match kind {
+            Kind::Transparent => Role::Transparent,
+            Kind::Agent => match call {
+                Some(above) if self.is_same_agent(above, at) => Role::Folded(above),
+                _ => {
+                    self.agents.push(Agent::new(at, around));
+                    self.nodes[at].agent = Some(self.agents.len() - 1);
+                    Role::Agent(self.agents.len() - 1)
+                }
+            },
+            Kind::Model | Kind::Tool => match call {
+                Some(above) if self.is_same_call(above, at) => Role::Folded(above),
+                _ => Role::Leaf,
+            },
+            Kind::Hook | Kind::Human => Role::Leaf,
+        };
+        if let Role::Folded(into) = self.nodes[at].role {
+            self.fold(at, into);
+        }
+    }
+
+    /// The nearest span at or above that stands for something; one seen twice counts as the one it is folded into.
+    fn nearest_call(&self, mut at: Option<usize>) -> Option<usize> {
+        while let Some(here) = at {
+            match self.nodes[here].role {
+                Role::Agent(_) | Role::Leaf => return Some(here),
+                Role::Folded(into) => return Some(into),
+                Role::Transparent => at = self.nodes[here].parent,
+            }
+        }
+        None
+    }
+
+    /// Two instrumentations, or a name given by hand and the framework's own span, tell of one run: nested, no call
+    /// between, one name. A framework that runs an agent of the same name inside an agent says so twice in one dialect.
+    fn is_same_agent(&self, above: usize, at: usize) -> bool {
+        let (Some(outer), Some(inner)) = (self.reading(above), self.reading(at)) else { return false };
+        let name = |reading: &Reading<'_>| {
+            crate::event::normalize_agent_id(&reading.text(Fact::AgentName).unwrap_or_default())
+        };
+        outer.kind == Kind::Agent && outer.dialect != inner.dialect && name(outer) == name(inner)
+    }
+
+    /// A model call inside a model call, or a tool inside a tool of the same name, is that same call.
+    fn is_same_call(&self, above: usize, at: usize) -> bool {
+        let (Some(outer), Some(inner)) = (self.reading(above), self.reading(at)) else { return false };
+        match (outer.kind, inner.kind) {
+            (Kind::Model, Kind::Model) => true,
+            (Kind::Tool, Kind::Tool) => outer.text(Fact::ToolName) == inner.text(Fact::ToolName),
+            _ => false,
+        }
+    }
+
+    /// Fields that the outer span lacks are taken from the inner; of several inner ones, the later know the outcome.
+    fn fold(&mut self, at: usize, into: usize) {
+        let inner = self.nodes[at].reading.clone();
+        let exception = self.nodes[at].exception.clone();
+        let outer = &mut self.nodes[into];
+        let is_agent = matches!(outer.role, Role::Agent(_));
+        if let (Some(outer), Some(inner)) = (&mut outer.reading, inner) {
+            outer.fill_from(&inner);
+            outer.framework = outer.framework.or(inner.framework);
+            if is_agent {
+                outer.completion = inner.completion;
+                outer.usage_is_own |= inner.usage_is_own;
+            }
+        }
+        // A call that was tried again inside has failed only if the outer span says so; a run has no second try.
+        if is_agent && outer.exception.is_none() {
+            outer.exception = exception;
+        }
+    }
+}
+
+/// Each span once: of several reports of one span the most complete, whatever order they came in.
+fn without_copies<'s>(spans: &[&'s Span<'s>]) -> Vec<&'s Span<'s>> {
+    let mut by_id: HashMap<SpanId, &'s Span<'s>> = HashMap::with_capacity(spans.len());
+    for span in spans {
+        by_id
+            .entry(span.span_id)
+            .and_modify(|known| {
+                if more_complete(span, known) == Ordering::Greater {
+                    *known = span;
+                }
+            })
+            .or_insert(span);
+    }
+    let mut spans: Vec<_> = by_id.into_values().collect();
+    spans.sort_unstable_by_key(|span| (span.start, span.span_id.to_bytes()));
+    spans
+}
+
+fn more_complete(one: &Span<'_>, other: &Span<'_>) -> Ordering {
+    let measure = |span: &Span<'_>| (span.end, span.attributes.len(), span.events.len(), span.weight());
+    // Equal in all measures and still not the same: any order will do, as long as it is one.
+    measure(one)
+        .cmp(&measure(other))
+        .then_with(|| if one == other { Ordering::Equal } else { format!("{one:?}").cmp(&format!("{other:?}")) })
+}
+
+/// The spans as nodes, parents before children; siblings by their start. A parent that is not here, the span itself or a
+/// span below it is no parent.
+fn link<'s>(spans: &[&'s Span<'s>]) -> Vec<Node<'s>> {
+    let index: HashMap<SpanId, usize> = spans.iter().enumerate().map(|(at, span)| (span.span_id, at)).collect();
+    let parent_of = |at: usize| {
+        let parent = spans.get(at)?.parent?;
+        index.get(&parent).copied().filter(|parent| *parent != at)
+    };
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len()];
+    let mut roots = Vec::new();
+    for at in 0..spans.len() {
+        match parent_of(at) {
+            Some(parent) => children[parent].push(at),
+            None => roots.push(at),
+        }
+    }
+    let mut nodes = Vec::with_capacity(spans.len());
+    let mut placed: Vec<Option<usize>> = vec![None; spans.len()];
+    let mut next_in_cycle = 0;
+    loop {
+        // Breadth first, so that depth costs no stack.
+        let mut queue: std::collections::VecDeque<usize> = roots.drain(..).collect();
+        while let Some(at) = queue.pop_front() {
+            let parent = parent_of(at).and_then(|parent| placed[parent]);
+            placed[at] = Some(nodes.len());
+            nodes.push(node(spans[at], parent, &nodes));
+            queue.extend(children[at].iter().copied().filter(|child| placed[*child].is_none()));
+        }
+        // What is left hangs on a cycle: its earliest span becomes a root.
+        while placed.get(next_in_cycle).is_some_and(Option::is_some) {
+            next_in_cycle += 1;
+        }
+        if next_in_cycle == spans.len() {
+            return nodes;
+        }
+        roots.push(next_in_cycle);
+    }
+}
+
+fn node<'s>(span: &'s Span<'s>, parent: Option<usize>, nodes: &[Node<'s>]) -> Node<'s> {
+    Node {
+        span,
+        reading: None,
+        exception: None,
+        parent,
+        depth: parent.and_then(|parent| nodes.get(parent)).map_or(0, |parent| parent.depth + 1),
+        role: Role::Transparent,
+        agent: None,
+        session_said: None,
+        agent_said: None,
+    }
+}
