@@ -153,7 +153,10 @@ fn own_prompt(messages: Vec<Json>, index: usize) -> Option<String> {
 
 fn read_request<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
     reading.absent_tokens_are_zero = true;
-    reading.add(Fact::Streaming, reading.has(Fact::TimeToFirstChunk), "time to first chunk is there only for streams");
+    let streamed = reading.has(Fact::TimeToFirstChunk);
+    if streamed || times_first_chunks(&span.scope.version) {
+        reading.add(Fact::Streaming, streamed, "time to first chunk is there for streams alone");
+    }
     if let Some(model) = span.name.strip_prefix("chat ") {
         reading.add(Fact::RequestModel, model, "span name");
     }
@@ -168,6 +171,12 @@ fn read_request<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
         reading.add(Fact::ToolKinds, kinds, REQUEST_PARAMETERS);
         reading.add(Fact::ToolDefinitions, tools().cloned().collect::<Vec<_>>(), REQUEST_PARAMETERS);
     }
+}
+
+/// Whether that release tells the time to the first chunk of every stream: 2.20 does, 2.0 does not.
+fn times_first_chunks(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(2), Some(20))
 }
 
 fn read_tool<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {

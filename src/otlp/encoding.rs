@@ -1,9 +1,15 @@
 //! Bytes in text: hex, base64, and JSON's half characters.
 
 /// The `N` bytes of an id: hex in any case as OTLP/JSON wants it, or base64 as plain protobuf JSON has it. Their
-/// lengths differ.
+/// lengths tell them apart; so base64 must be padded, for 22 digits could also be 11 bytes in hex.
 pub(super) fn id<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() == 2 * N { hex(text) } else { base64(text)?.try_into().ok() }
+    if text.len() == 2 * N {
+        hex(text)
+    } else if text.len() == N.div_ceil(3) * 4 {
+        base64(text)?.try_into().ok()
+    } else {
+        None
+    }
 }
 
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
@@ -63,7 +69,8 @@ pub(super) fn repair_surrogates(json: &str) -> Option<String> {
                 copied = at + 6;
                 6
             }
-            _ => 2,
+            _ if json.get(at..).is_some_and(|rest| rest.starts_with("\\\\")) => 2,
+            _ => 1,
         };
     }
     (copied > 0).then(|| repaired + json.get(copied..).unwrap_or_default())
@@ -93,11 +100,18 @@ mod tests {
     #[test]
     fn an_id_is_hex_in_any_case_or_base64() {
         let bytes = Some([0xab, 0xcd, 0xef, 1, 2, 3, 4, 5]);
-        for text in ["abcdef0102030405", "ABCDEF0102030405", "q83vAQIDBAU=", "q83vAQIDBAU"] {
+        for text in ["abcdef0102030405", "ABCDEF0102030405", "q83vAQIDBAU="] {
             assert_eq!(id::<8>(text), bytes, "{text}");
         }
-        for wrong in ["", "abcdef01020304", "abcdef01020304055", "xbcdef0102030405", "+bcdef0102030405", "äääääääää"]
-        {
+        for wrong in [
+            "",
+            "abcdef01020304",
+            "abcdef01020304055",
+            "xbcdef0102030405",
+            "+bcdef0102030405",
+            "q83vAQIDBAU",
+            "äääääääää",
+        ] {
             assert_eq!(id::<8>(wrong), None, "{wrong}");
         }
     }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::encoding::{base64, id};
 use super::protobuf::{parent_is_remote, status_code};
-use super::tree::{Node, RawMembers, camel, cause, with_node};
+use super::tree::{Node, RawMembers, camel, cause, mismatch, with_node};
 use super::{Budget, ReadError, Spans, count_dropped, readable};
 use crate::span::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, Status, StatusCode, TraceId, Value};
 
@@ -90,9 +90,11 @@ impl Reader<'_> {
         let members = match serde_json::from_str(json.get()) {
             Ok(RawMembers(members)) => members,
             Err(_) if json.get() == "null" => return Ok(()),
-            Err(error) if level == Level::Top => return Err(ReadError::NotSpans { found: cause(&error) }),
+            Err(error) if level == Level::Top => {
+                return Err(ReadError::NotSpans { found: mismatch(json, "an object", &error) });
+            }
             Err(error) => {
-                self.found.reject_span(place, None, cause(&error));
+                self.found.reject_span(place, None, mismatch(json, "an object", &error));
                 return Ok(());
             }
         };
@@ -136,7 +138,7 @@ impl Reader<'_> {
 
     fn list<'j>(&mut self, json: &'j RawValue, place: &str) -> Vec<&'j RawValue> {
         serde_json::from_str::<Option<_>>(json.get()).map(Option::unwrap_or_default).unwrap_or_else(|error| {
-            self.found.reject_span(place, None, cause(&error));
+            self.found.reject_span(place, None, mismatch(json, "a list", &error));
             Vec::new()
         })
     }

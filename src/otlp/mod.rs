@@ -75,6 +75,8 @@ pub struct Spans<'a> {
     /// What was not taken over and why: spans, and lesser things such as an attribute of a resource. The first
     /// [`Spans::MAX_REPORTS`] of them.
     pub rejected: Vec<Rejected>,
+    /// How many more things were not taken over.
+    pub more_rejected: usize,
 }
 
 /// One thing that was not taken over.
@@ -135,6 +137,7 @@ impl Spans<'_> {
             spans: self.spans.into_iter().map(Span::into_owned).collect(),
             rejected_spans: self.rejected_spans,
             rejected: self.rejected,
+            more_rejected: self.more_rejected,
         }
     }
 
@@ -149,6 +152,8 @@ impl Spans<'_> {
     fn report(&mut self, place: impl Display, cause: impl Display) {
         if self.rejected.len() < Self::MAX_REPORTS {
             self.rejected.push(Rejected { place: place.to_string(), cause: cause.to_string() });
+        } else {
+            self.more_rejected += 1;
         }
     }
 }

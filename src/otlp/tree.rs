@@ -199,6 +199,20 @@ pub(super) fn with_node<T>(json: &RawValue, read: impl FnOnce(Node<'_>) -> Resul
     }
 }
 
+/// What a piece of JSON is if it is not what was expected. Not in serde_json's words, which quote the content.
+pub(super) fn mismatch(json: &RawValue, expected: &str, error: &serde_json::Error) -> String {
+    let found = match json.get().as_bytes().first() {
+        Some(b'{') if expected != "an object" => "an object",
+        Some(b'[') if expected != "a list" => "a list",
+        Some(b'{' | b'[') => return cause(error),
+        Some(b'"') => "text",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    };
+    format!("{found}, not {expected}")
+}
+
 /// What serde_json says is wrong, without the place: it counts from the start of a piece.
 pub(super) fn cause(error: &serde_json::Error) -> String {
     let text = error.to_string();

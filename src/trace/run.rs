@@ -50,18 +50,15 @@ impl<'t, 's> Run<'t, 's> {
         self.requests.partition_point(|request| start(request.node) <= start(node))
     }
 
-    /// What the run was asked: what its span says, else the last user text of its first request.
+    /// What the run was asked: what its span says, else the text that its first request ends with. A run that goes on from
+    /// where another one stopped sends tool results first and has no goal of its own.
     pub fn goal(&self) -> Option<String> {
-        let own = self.reading()?;
-        if let Some(goal) = own.json(Fact::Goal) {
+        if let Some(goal) = self.reading()?.json(Fact::Goal) {
             return Some(as_text(goal));
         }
-        // The run's own messages hold no prompt of its own: it went on from where another one stopped.
-        if !self.history.is_empty() {
-            return None;
-        }
-        let asked = self.requests.first()?.messages.iter().rev().filter(|message| message["role"] == "user");
-        asked.filter_map(|message| text_of(&message["content"])).next()
+        let asked = &self.requests.first()?.messages;
+        let last = asked.iter().rfind(|message| !matches!(message["role"].as_str(), Some("system" | "developer")))?;
+        (last["role"] == "user").then(|| text_of(&last["content"])).flatten()
     }
 
     /// The model that the run says all its requests ask, whatever answers them.
@@ -91,7 +88,11 @@ impl<'t, 's> Run<'t, 's> {
             let next = self.requests.get(self.step(node)).map(|request| &request.messages);
             next.and_then(|messages| last_result(messages, &id)).or_else(|| last_result(&self.history, &id))
         });
-        Some(told.cloned().unwrap_or(output))
+        match told {
+            // A result without content is one that was nothing.
+            Some(told) => told.get("content").cloned(),
+            None => Some(output),
+        }
     }
 
     /// The tokens of the run, those of nested runs not among them: its own count if that is known to be one, else the
@@ -145,7 +146,7 @@ pub(super) fn as_text(value: Json) -> String {
 
 fn last_result<'m>(messages: &'m [Json], call_id: &str) -> Option<&'m Json> {
     messages.iter().rev().filter_map(|message| message["content"].as_array()).find_map(|blocks| {
-        blocks.iter().rev().find(|block| block["type"] == "tool_result" && block["tool_use_id"] == call_id)?.get("content")
+        blocks.iter().rev().find(|block| block["type"] == "tool_result" && block["tool_use_id"] == call_id)
     })
 }
 

@@ -1,5 +1,7 @@
 //! `model_request` and `model_response`.
 
+use std::borrow::Cow;
+
 use serde_json::Value as Json;
 
 use super::super::run::{Run, Usage};
@@ -19,10 +21,10 @@ pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<
     let messages = run.messages(leaf.at);
     let step = run.step(leaf.at);
     let request_id = leaf.node.span.span_id.to_string();
-    let model = reading.text(Fact::RequestModel);
+    let asked = run.asked_model().map(Cow::Owned).or_else(|| reading.text(Fact::RequestModel));
 
     let mut request = writer.of_leaf(leaf, EventType::ModelRequest, 0);
-    request.set(Field::Model, run.asked_model().as_deref().or(model.as_deref()));
+    request.set(Field::Model, asked.as_deref());
     request.set(Field::Messages, (!messages.is_empty()).then(|| messages.to_vec()));
     let instructions = reading.json(Fact::SystemInstructions).as_ref().and_then(instructions_text);
     request.set(Field::System, instructions.or_else(|| system_of_messages(messages)));
@@ -39,17 +41,24 @@ pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<
     }
     let answered = leaf.is_complete();
     let mut response = writer.of_leaf(leaf, EventType::ModelResponse, 1);
-    let answered_by = reading.text(Fact::ResponseModel).or(model);
+    let answered_by = reading.text(Fact::ResponseModel).filter(|_| answered).or_else(|| match answered {
+        true => reading.text(Fact::RequestModel),
+        false => asked,
+    });
     response.set(Field::Model, answered_by.as_deref());
     let answer = reading.json(Fact::OutputMessages).filter(|_| answered);
     let role = answer.as_ref().and_then(answer_role).unwrap_or(ANSWER_ROLE).to_owned();
     if answered {
-        let has_answer = answer.is_some() || reading.has(Fact::ResponseModel);
-        let tokens = |fact| reading.int(fact).or((has_answer && reading.absent_tokens_are_zero).then_some(0));
-        response.set(Field::StopReason, stop_reason(reading.json(Fact::FinishReasons), answer.as_ref()));
-        response.set(Field::InputTokens, tokens(Fact::InputTokens));
-        response.set(Field::OutputTokens, tokens(Fact::OutputTokens));
-        response.set(Field::Content, answer.and_then(normalize_answer));
+        let stop_reason = stop_reason(reading.json(Fact::FinishReasons), answer.as_ref());
+        let content = answer.and_then(normalize_answer);
+        let said_something = content.as_ref().is_some_and(|content| content.as_array().is_none_or(|it| !it.is_empty()));
+        // A stream that broke before its first chunk leaves an empty answer behind: no zeros, they are not known.
+        let zero = (reading.absent_tokens_are_zero && (said_something || stop_reason.is_some())).then_some(0);
+        let has_answer = content.is_some() || reading.has(Fact::ResponseModel);
+        response.set(Field::StopReason, stop_reason);
+        response.set(Field::InputTokens, reading.int(Fact::InputTokens).or(zero));
+        response.set(Field::OutputTokens, reading.int(Fact::OutputTokens).or(zero));
+        response.set(Field::Content, content);
         response.set(Field::Usage, Usage::of(reading).to_json(u64::from(has_answer), 0));
     }
     response.set(Field::Role, Some(role));
