@@ -1,5 +1,7 @@
 //! Turns the OpenTelemetry spans of AI-agent frameworks into Failproof events.
 
+mod config;
+mod delivery;
 pub mod dialect;
 mod encode;
 pub mod event;
@@ -11,4 +13,6 @@ pub mod sink;
 pub mod span;
 pub mod trace;
 
+pub use config::{Config, ConfigError, Exceptions, Settings};
+pub use delivery::{Counters, DeliveryError};
 pub use encode::{Policy, encode};

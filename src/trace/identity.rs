@@ -31,6 +31,10 @@ pub(super) struct Agent {
     pub start: u64,
     /// See `start`.
     pub end: u64,
+    /// Whether it goes on: it has started, and neither it nor an agent around it has ended.
+    pub is_open: bool,
+    /// Whether the end of an agent around it, or of the process, closed it.
+    pub incomplete: bool,
     /// How it ended: `success`, `failed` or `cancelled`.
     pub outcome: &'static str,
     /// Whether it gets an `error` event.
@@ -53,6 +57,8 @@ impl Agent {
             leaves: Vec::new(),
             start: 0,
             end: 0,
+            is_open: false,
+            incomplete: false,
             outcome: "success",
             tells_error: false,
         }
@@ -61,7 +67,7 @@ impl Agent {
 
 /// Gives every agent its name, its session and its times, and every call its agent: one is made where there is none.
 pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
-    adopt_orphans(tree, mapping);
+    adopt_orphans(tree, mapping, said.closed_at);
     for at in 0..tree.agents.len() {
         let Some(node) = tree.agents[at].node else { continue };
         let raw = tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
@@ -76,12 +82,12 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
             }
         };
         tree.agents[at].session = session;
-        set_times(tree, at, node);
+        set_times(tree, at, node, said.closed_at);
     }
 }
 
 /// Model and tool calls that no agent encloses get an agent, so that their session exists: one for each session and name.
-fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping) {
+fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>) {
     let mut made: HashMap<(Arc<str>, String), usize> = HashMap::new();
     let of_trace = first_conversation(tree, 0..tree.nodes.len());
     for at in 0..tree.nodes.len() {
@@ -115,7 +121,8 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping) {
         }
         if adopted {
             tree.agents[agent].start = tree.agents[agent].start.min(span.start);
-            tree.agents[agent].end = tree.agents[agent].end.max(span.end_or_start());
+            tree.agents[agent].end = tree.agents[agent].end.max(span.end.or(closed_at).unwrap_or(span.start).max(span.start));
+            tree.agents[agent].is_open |= span.end.or(closed_at).is_none();
         }
     }
     for agent in &mut tree.agents {
@@ -192,16 +199,19 @@ pub(crate) fn session_text(raw: &str) -> Option<Arc<str>> {
     (!text.is_empty()).then(|| Arc::from(text))
 }
 
-/// An agent's own times, within those of the agent around it.
-fn set_times(tree: &mut Tree<'_>, at: usize, node: usize) {
+/// An agent's own times, within those of the agent around it. One that goes on has no end yet.
+fn set_times(tree: &mut Tree<'_>, at: usize, node: usize, closed_at: Option<u64>) {
     let span = tree.nodes[node].span;
-    let (mut start, mut end, mut depth) = (span.start, span.end_or_start(), 0);
-    if let Some(parent) = tree.agents[at].parent {
-        let around = &tree.agents[parent];
-        start = start.clamp(around.start, around.end);
-        end = end.clamp(start, around.end);
-        depth = around.depth + 1;
-    }
+    let around = tree.agents[at].parent.map(|parent| &tree.agents[parent]);
+    let (earliest, latest) = around.map_or((0, u64::MAX), |around| (around.start, around.end));
+    let depth = around.map_or(0, |around| around.depth + 1);
+    let around_goes_on = around.is_none_or(|around| around.is_open);
+
+    let own_end = span.end.or(closed_at);
+    let start = span.start.clamp(earliest, latest);
+    let end = own_end.unwrap_or(u64::MAX).clamp(start, latest);
     let agent = &mut tree.agents[at];
     (agent.start, agent.end, agent.depth) = (start, end, depth);
+    agent.is_open = own_end.is_none() && around_goes_on;
+    agent.incomplete = span.end.is_none() && !agent.is_open;
 }

@@ -11,6 +11,7 @@ mod explain;
 mod identity;
 mod order;
 mod outcome;
+pub(crate) mod pending;
 mod run;
 mod tree;
 
@@ -22,6 +23,8 @@ use crate::exception::Classifier;
 use crate::span::{Span, SpanId};
 
 pub use explain::{Explained, explain};
+pub(crate) use identity::session_text;
+pub use pending::Timing;
 
 /// What the events depend on beside the spans.
 #[derive(Clone, Debug)]
@@ -73,6 +76,8 @@ pub(crate) type EventKey = (SpanId, &'static str, u32);
 pub(crate) struct Said {
     /// The session of each tree of agents, by the span of its root: once said, it stays.
     pub sessions: HashMap<SpanId, Arc<str>>,
+    /// When all that is still open was closed, in nanoseconds since 1970: at the end of the process.
+    pub closed_at: Option<u64>,
 }
 
 /// The events of a set of spans, in any order, of any number of traces.
@@ -91,14 +96,20 @@ pub fn map(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Event> {
 
 /// The events of the spans of one trace.
 pub(crate) fn map_trace(spans: &[&Span<'_>], mapping: &Mapping, said: &Said) -> KeyedEvents {
-    let mut tree = tree::Tree::build(spans, mapping, said);
-    outcome::settle(&mut tree, mapping.error_events);
+    order::in_order(events::of_tree(&settled(spans, mapping, said), mapping))
+}
+
+/// [`map_trace`] for a trace that grows: what is said of sessions from now on is noted.
+pub(crate) fn map_growing(spans: &[&Span<'_>], mapping: &Mapping, said: &mut Said) -> KeyedEvents {
+    let tree = settled(spans, mapping, said);
+    said.sessions.extend(tree.root_sessions());
     order::in_order(events::of_tree(&tree, mapping))
 }
 
-/// The sessions of the trees of agents that these spans of one trace hold.
-pub(crate) fn sessions_of(spans: &[&Span<'_>], mapping: &Mapping, said: &Said) -> HashMap<SpanId, Arc<str>> {
-    tree::Tree::build(spans, mapping, said).root_sessions()
+fn settled<'s>(spans: &[&'s Span<'s>], mapping: &Mapping, said: &Said) -> tree::Tree<'s> {
+    let mut tree = tree::Tree::build(spans, mapping, said);
+    outcome::settle(&mut tree, mapping.error_events);
+    tree
 }
 
 fn by_trace<'r, 's>(spans: &'r [Span<'s>]) -> BTreeMap<[u8; 16], Vec<&'r Span<'s>>> {

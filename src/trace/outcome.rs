@@ -36,10 +36,12 @@ pub(super) fn settle(tree: &mut Tree<'_>, error_events: ErrorEvents) {
 
 /// How a leaf ended, seen from its agent.
 pub(super) struct LeafEnd {
-    /// When, within the times of its agent.
+    /// When it started, within the times of its agent.
     pub start: u64,
-    /// See `start`.
+    /// When it ended, within the times of its agent; the start while it goes on.
     pub end: u64,
+    /// Whether it goes on.
+    pub is_open: bool,
     /// Whether the end of its run closed it, before it reported its own outcome.
     pub incomplete: bool,
 }
@@ -48,12 +50,15 @@ impl LeafEnd {
     pub fn of(tree: &Tree<'_>, at: usize) -> Self {
         let span = tree.nodes[at].span;
         let Some(agent) = tree.nodes[at].agent.map(|agent| &tree.agents[agent]) else {
-            return LeafEnd { start: span.start, end: span.end_or_start(), incomplete: span.end.is_none() };
+            return LeafEnd { start: span.start, end: span.end_or_start(), is_open: false, incomplete: false };
         };
+        let is_open = span.end.is_none() && agent.is_open;
         let start = span.start.clamp(agent.start, agent.end);
-        let end = span.end_or_start().clamp(start, agent.end);
+        let own_end = if is_open { Some(start) } else { span.end };
+        let end = own_end.unwrap_or(agent.end).clamp(start, agent.end);
         let run = agent.node.map(|node| tree.nodes[node].span);
-        LeafEnd { start, end, incomplete: span.end.is_none() || run.is_some_and(|run| outlives(span, run)) }
+        let incomplete = !is_open && (span.end.is_none() || run.is_some_and(|run| outlives(span, run)));
+        LeafEnd { start, end, is_open, incomplete }
     }
 }
 
@@ -70,6 +75,7 @@ fn outcome(tree: &Tree<'_>, at: usize, node: &Node<'_>) -> &'static str {
     let reading = node.reading.as_ref();
     let completion = reading.map_or(Completion::Unmarked, |reading| reading.completion);
     let by_hand = node.span.attributes.text(OUTCOME).map(word);
+    let by_exception = by_exception.or(tree.agents[at].incomplete.then_some(CANCELLED));
     by_hand.or(by_exception).unwrap_or_else(|| match completion {
         Completion::Reached => SUCCESS,
         Completion::Unmarked if was_cancelled(tree, at, node) => CANCELLED,

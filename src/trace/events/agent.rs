@@ -35,8 +35,7 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     add_run(&mut start, reading);
     writer.finish(start);
 
-    // A span that is still open has no end yet.
-    if node.span.end.is_none() {
+    if agent.is_open {
         return;
     }
     if let Some(error) = node.exception.as_ref().filter(|_| agent.tells_error) {
@@ -54,6 +53,7 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     let control_flow = node.exception.as_ref().filter(|exception| !exception.is_error());
     end.extra("fw_control_flow", control_flow.map(|exception| exception.type_name.as_str()));
     add_cost(&mut end, reading);
+    end.extra("fw_incomplete", agent.incomplete.then_some(true));
     writer.finish(end);
 }
 
@@ -80,9 +80,8 @@ pub(super) fn add_cost(event: &mut Draft, reading: &Reading<'_>) {
 fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
     let tree = writer.tree;
     let agent = &tree.agents[at];
-    let mut members = tree.nodes.iter().filter(|node| node.agent == Some(at));
-    let Some(first) = members.clone().min_by_key(|node| (node.span.start, node.span.span_id.to_bytes())) else { return };
-    let is_open = members.any(|node| node.span.end.is_none());
+    let members = tree.nodes.iter().filter(|node| node.agent == Some(at));
+    let Some(first) = members.min_by_key(|node| (node.span.start, node.span.span_id.to_bytes())) else { return };
 
     let place = writer.start_of(at);
     let mut start = writer.draft(EventType::AgentStart, agent.start, agent, first.span, first.reading.as_ref(), place);
@@ -91,9 +90,6 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
     start.placed.key = made_key(agent, EventType::AgentStart);
     writer.finish(start);
 
-    if is_open {
-        return;
-    }
     let place = writer.end_of(at, 1);
     let mut end = writer.draft(EventType::AgentEnd, agent.end, agent, first.span, first.reading.as_ref(), place);
     end.set(Field::Outcome, Some(agent.outcome));

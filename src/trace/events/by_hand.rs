@@ -21,7 +21,8 @@ pub(super) fn write(writer: &mut Writer<'_, '_>) {
             let Some(kind) = kind_of(event) else { continue };
             let part = FIRST_PART.saturating_add(u32::try_from(number).unwrap_or(u32::MAX));
             match draft(writer, at, event, kind, part) {
-                Ok(draft) => writer.finish(draft),
+                Ok(Some(draft)) => writer.finish(draft),
+                Ok(None) => {}
                 Err(why) => crate::once::warn("event-by-hand", || {
                     format!("span event {} of span {:?} is left out: {why}", event.name, span.name)
                 }),
@@ -34,17 +35,20 @@ fn kind_of(event: &SpanEvent<'_>) -> Option<EventType> {
     event.name.strip_prefix(EVENT_PREFIX).and_then(EventType::from_name)
 }
 
-/// The event if it keeps the contract, else what is wrong with it.
+/// The event if it keeps the contract, else what is wrong with it; none yet for an agent that is still in the making.
 fn draft(
     writer: &Writer<'_, '_>,
     at: usize,
     event: &SpanEvent<'_>,
     kind: EventType,
     part: u32,
-) -> Result<Draft, String> {
+) -> Result<Option<Draft>, String> {
     let node = &writer.tree.nodes[at];
     let agent = node.agent.ok_or("no agent is around it")?;
     let agent = &writer.tree.agents[agent];
+    if agent.node.is_none() && agent.is_open {
+        return Ok(None);
+    }
     let time = event.time.clamp(agent.start, agent.end);
     let mut draft = writer.draft(kind, time, agent, node.span, node.reading.as_ref(), Place::Leaf(part, at));
     for (key, value) in event.attributes.iter() {
@@ -59,7 +63,7 @@ fn draft(
     let missing = draft.placed.event.missing().next();
     match missing {
         Some(field) => Err(format!("{} needs {}", kind.name(), field.name())),
-        None => Ok(draft),
+        None => Ok(Some(draft)),
     }
 }
 

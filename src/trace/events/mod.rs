@@ -38,6 +38,11 @@ pub(super) struct Placed {
 pub(super) fn of_tree(tree: &Tree<'_>, mapping: &Mapping) -> Vec<Placed> {
     let mut writer = Writer { tree, mapping, events: Vec::new() };
     for agent in 0..tree.agents.len() {
+        // More calls can come, earlier ones too: nothing is said of an agent that was made before all of them ended.
+        let made_agent_goes_on = tree.agents[agent].node.is_none() && tree.agents[agent].is_open;
+        if made_agent_goes_on {
+            continue;
+        }
         let run = Run::new(tree, agent);
         agent::write(&mut writer, agent, &run);
         for leaf in &tree.agents[agent].leaves {

@@ -18,6 +18,10 @@ const ANSWER_ROLE: &str = "assistant";
 
 pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<'_, '_>) {
     let reading = leaf.reading;
+    // Some frameworks set the model and the messages later: then the start of the call is told with its end.
+    if leaf.end.is_open && !reading.has(Fact::RequestModel) {
+        return;
+    }
     let messages = run.messages(leaf.at);
     let step = run.step(leaf.at);
     let request_id = leaf.node.span.span_id.to_string();
@@ -36,7 +40,7 @@ pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<
     request.extra("fw_streaming", reading.flag(Fact::Streaming));
     writer.finish(request);
 
-    if leaf.node.span.end.is_none() {
+    if leaf.end.is_open {
         return;
     }
     let answered = leaf.is_complete();

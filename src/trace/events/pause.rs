@@ -17,7 +17,7 @@ pub(super) fn write_hook(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     triggered.set(Field::HookInput, reading.json(Fact::ToolInput));
     writer.finish(triggered);
 
-    if leaf.node.span.end.is_none() {
+    if leaf.end.is_open {
         return;
     }
     let error = leaf.error();
@@ -52,7 +52,7 @@ pub(super) fn write_human(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     pause.set(Field::PauseId, Some(id.as_str()));
     writer.finish(pause);
 
-    if leaf.node.span.end.is_none() {
+    if leaf.end.is_open {
         return;
     }
     let mut resume = writer.of_leaf(leaf, EventType::AgentResume, 1);

@@ -12,6 +12,10 @@ const UNNAMED: &str = "tool";
 
 pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<'_, '_>) {
     let reading = leaf.reading;
+    // Some frameworks set these while the tool runs: then its start is told with its end.
+    if leaf.end.is_open && !(reading.has(Fact::ToolName) && reading.has(Fact::ToolCallId)) {
+        return;
+    }
     let name = reading.text(Fact::ToolName).map_or_else(|| UNNAMED.to_owned(), |name| name.into_owned());
     let call_id = reading.text(Fact::ToolCallId).map(|id| id.into_owned());
     let call_id = call_id.unwrap_or_else(|| leaf.node.span.span_id.to_string());
@@ -25,7 +29,7 @@ pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<
     call.extra("fw_failure_stage", reading.text(Fact::FailureStage).as_deref());
     writer.finish(call);
 
-    if leaf.node.span.end.is_none() {
+    if leaf.end.is_open {
         return;
     }
     let mut result = writer.of_leaf(leaf, EventType::ToolResult, 1);
