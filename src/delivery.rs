@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use opentelemetry::Context;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 
 use crate::config::Config;
 use crate::encode::encode_into;
@@ -26,6 +27,9 @@ const TICK: Duration = Duration::from_millis(50);
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How many bytes of lines wait for a sink that fails at most.
 const UNWRITTEN_LIMIT: usize = 64 << 20;
+
+/// How long `force_flush` of the processor and the exporter waits: as long as the SDK's own batch processor.
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A function that makes spans on the delivery's own thread.
 type Make = Box<dyn FnOnce() -> Vec<Span<'static>> + Send>;
@@ -274,6 +278,15 @@ impl Worker {
             }
         }
     }
+}
+
+/// The result of a flush or a stop in the SDK's words.
+pub(crate) fn as_sdk_result(result: Result<(), DeliveryError>) -> OTelSdkResult {
+    result.map_err(|error| match error {
+        DeliveryError::Stopped => OTelSdkError::AlreadyShutdown,
+        DeliveryError::Timeout(timeout) => OTelSdkError::Timeout(timeout),
+        DeliveryError::Sink(_) | DeliveryError::Lost(..) => OTelSdkError::InternalFailure(error.to_string()),
+    })
 }
 
 fn nanoseconds_now() -> u64 {

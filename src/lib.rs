@@ -1,18 +1,26 @@
 //! Turns the OpenTelemetry spans of AI-agent frameworks into Failproof events.
 
+mod builder;
 mod config;
 mod delivery;
 pub mod dialect;
 mod encode;
 pub mod event;
 pub mod exception;
+mod exporter;
 mod once;
 pub mod otlp;
+mod processor;
 pub mod redact;
+mod scope;
 pub mod sink;
 pub mod span;
 pub mod trace;
 
+pub use builder::{BuildError, Builder};
 pub use config::{Config, ConfigError, Exceptions, Settings};
 pub use delivery::{Counters, DeliveryError};
 pub use encode::{Policy, encode};
+pub use exporter::FailproofSpanExporter;
+pub use processor::FailproofSpanProcessor;
+pub use scope::{AgentGuard, AgentScope, ScopeSpanProcessor, SessionGuard, SessionScope, agent, session};

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use crate::span::Span;
 
-pub(crate) use failproof::{AGENT_ID, EVENT_PREFIX, KIND, OUTCOME, SESSION_ID};
+pub(crate) use failproof::{AGENT_ID, EVENT_PREFIX, GOAL, KIND, OUTCOME, SESSION_ID, SUMMARY};
 pub use reading::{Completion, Fact, Found, Kind, Reading};
 
 /// One way of writing agent spans.

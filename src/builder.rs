@@ -1,0 +1,78 @@
+//! Sets up the processor and the exporter alike.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::config::Config;
+use crate::delivery::Delivery;
+use crate::sink::{Sink, Spool};
+use crate::trace::Timing;
+use crate::trace::pending::{DEFAULT_MAX_BYTES, Tell};
+
+/// Sets up a [`FailproofSpanProcessor`](crate::FailproofSpanProcessor) or a
+/// [`FailproofSpanExporter`](crate::FailproofSpanExporter): how spans become events, and where those go.
+#[must_use = "a builder does nothing before it is built"]
+pub struct Builder<T> {
+    config: Config,
+    sink: Option<Box<dyn Sink>>,
+    max_bytes: usize,
+    pub(crate) timing: Timing,
+    builds: PhantomData<T>,
+}
+
+/// Why a processor or an exporter could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Its sink could not be opened.
+    #[error(transparent)]
+    Sink(#[from] crate::sink::SinkError),
+    /// The system gave it no thread.
+    #[error("no thread to deliver from: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl<T> Builder<T> {
+    pub(crate) fn new() -> Self {
+        Builder {
+            config: Config::from_env(),
+            sink: None,
+            max_bytes: DEFAULT_MAX_BYTES,
+            timing: Timing::default(),
+            builds: PhantomData,
+        }
+    }
+
+    /// How spans become events; [`Config::from_env`] if it is not set.
+    pub fn with_config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Where events go; the spool if it is not set.
+    pub fn with_sink(mut self, sink: impl Sink + 'static) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
+    /// How many bytes of spans are held at most (256 MiB if it is not set); beyond, the oldest traces are told before they
+    /// are complete.
+    pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    pub(crate) fn start(self, tell: Tell) -> Result<Delivery, BuildError> {
+        let sink = match self.sink {
+            Some(sink) => sink,
+            None => Box::new(Spool::open_default()?),
+        };
+        Ok(Delivery::start(self.config, tell, self.max_bytes, sink)?)
+    }
+}
+
+impl<T> fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("config", &self.config).field("timing", &self.timing).finish_non_exhaustive()
+    }
+}
