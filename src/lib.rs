@@ -1,6 +1,8 @@
 //! Turns the OpenTelemetry spans of AI-agent frameworks into Failproof events.
 
 mod builder;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod config;
 mod delivery;
 pub mod dialect;

@@ -221,12 +221,6 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Puts a fact in the place of whatever was found.
-    pub(super) fn replace(&mut self, fact: Fact, value: impl Into<Json>, source: &'static str) {
-        self.remove(fact);
-        self.add(fact, value, source);
-    }
-
     /// Forgets a fact.
     pub(super) fn remove(&mut self, fact: Fact) {
         self.facts.retain(|(known, _)| *known != fact);

@@ -55,6 +55,18 @@ pub(super) const PREFIXES: &[Prefix] = &[
     prefix("ASIA", 16, AWS_ACCESS_KEY_ID, Source::Sdk),
 ];
 
+/// The length of the shortest of them.
+pub(super) const PREFIXED_MIN: usize = {
+    let mut least = usize::MAX;
+    let mut i = 0;
+    while i < PREFIXES.len() {
+        let length = PREFIXES[i].literal.len() + PREFIXES[i].more;
+        least = if length < least { length } else { least };
+        i += 1;
+    }
+    least
+};
+
 pub(super) const JWT: &str = "eyJ";
 pub(super) const JWT_SEGMENTS: usize = 3;
 pub(super) const JWT_MIN: usize = 40;
@@ -116,18 +128,18 @@ pub(super) const SHORTEST: usize = BEARER.len() + BEARER_MIN;
 
 /// Whether a field or variable of this name holds a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
-    // Unicode case, as in the SDK: the Kelvin sign is an upper-case k.
-    match name.contains(KELVIN) {
-        false => match ending(name.as_bytes()) {
-            Some(Ending::Strong) => true,
-            Some(Ending::Weak) => is_compound(name),
-            None => false,
-        },
-        true => is_secret_name(&name.replace(KELVIN, "K")),
+    let is_secret = |name: &str| match ending(name.as_bytes()) {
+        Some(Ending::Strong) => true,
+        Some(Ending::Weak) => is_compound(name),
+        None => false,
+    };
+    if name.is_ascii() {
+        is_secret(name)
+    } else {
+        // Unicode case, as in the SDK: the Kelvin sign is an upper-case k.
+        is_secret(&name.replace('\u{212a}', "K"))
     }
 }
-
-const KELVIN: &str = "\u{212a}";
 
 /// How a text ends, if it ends in the name of a secret.
 pub(super) fn ending(mut text: &[u8]) -> Option<Ending> {
@@ -140,7 +152,7 @@ pub(super) fn ending(mut text: &[u8]) -> Option<Ending> {
     found.map(|name| name.ending)
 }
 
-/// The bits that make ASCII letters lower-case ones, and nothing else a letter.
+/// The bits that make ASCII letters lower-case ones and nothing else a lower-case letter.
 const LOWER_CASE: u128 = u128::from_ne_bytes([0x20; 16]);
 
 /// Several words in one: `api_key`, `api-key`, `apiKey`, and, as in the SDK, `KEY`.
@@ -205,65 +217,57 @@ pub(super) enum Pair {
 /// So looking at every other pair of a text finds all of them.
 pub(super) static PAIRS: [Pair; 1 << 16] = {
     let mut pairs = [Pair::Plain; 1 << 16];
+    let mut i = 0;
+    while i < PREFIXES.len() {
+        let literal = PREFIXES[i].literal.as_bytes();
+        mark(&mut pairs, literal[0], literal[1], Pair::Prefix);
+        mark(&mut pairs, literal[1], literal[2], Pair::Second);
+        i += 1;
+    }
+    let jwt = JWT.as_bytes();
+    mark(&mut pairs, jwt[0], jwt[1], Pair::Jwt);
+    mark(&mut pairs, jwt[1], jwt[2], Pair::Second);
+    let bearer = BEARER.as_bytes();
+    mark_any_case(&mut pairs, bearer[0], bearer[1], Pair::Bearer);
+    mark_any_case(&mut pairs, bearer[1], bearer[2], Pair::Second);
+
+    let mut i = 0;
+    while i <= NAMES.len() {
+        // Dashes may follow a name.
+        let last = if i < NAMES.len() { NAMES[i].letters as u8 } else { b'-' };
+        mark_any_case(&mut pairs, last, b'=', Pair::Assignment);
+        mark_any_case(&mut pairs, last, b'"', Pair::Field);
+        mark_any_case(&mut pairs, last, b'\\', Pair::Field);
+        i += 1;
+    }
     let mut byte = 0;
     while byte <= 0xff {
         mark(&mut pairs, b'=', byte as u8, Pair::Second);
         byte += 1;
     }
-    let after_quote = b": \t\n\r";
     let mut i = 0;
-    while i < after_quote.len() {
-        mark(&mut pairs, b'"', after_quote[i], Pair::Second);
-        i += 1;
-    }
-    mark(&mut pairs, b'\\', b'"', Pair::Second);
-    mark(&mut pairs, b'\\', b'\\', Pair::Second);
-    let mut pass = 0;
-    // Beginnings in the second pass, so that they win over second pairs.
-    while pass < 2 {
-        let mut i = 0;
-        while i < PREFIXES.len() {
-            mark_literal(&mut pairs, PREFIXES[i].literal.as_bytes(), Pair::Prefix, pass);
-            i += 1;
-        }
-        mark_literal(&mut pairs, JWT.as_bytes(), Pair::Jwt, pass);
-        let mut case = 0;
-        while case < 8 {
-            let mut letters = [BEARER.as_bytes()[0], BEARER.as_bytes()[1], BEARER.as_bytes()[2]];
-            let mut i = 0;
-            while i < letters.len() {
-                letters[i] ^= (case >> i & 1) << 5;
-                i += 1;
-            }
-            mark_literal(&mut pairs, &letters, Pair::Bearer, pass);
-            case += 1;
-        }
-        pass += 1;
-    }
-    let mut i = 0;
-    while i <= NAMES.len() {
-        // A name may be followed by dashes.
-        let last = if i < NAMES.len() { NAMES[i].letters as u8 } else { b'-' };
-        let mut case = 0;
-        while case < 2 {
-            let last = if case == 0 { last } else { last.to_ascii_uppercase() };
-            mark(&mut pairs, last, b'=', Pair::Assignment);
-            mark(&mut pairs, last, b'"', Pair::Field);
-            mark(&mut pairs, last, b'\\', Pair::Field);
-            case += 1;
-        }
+    while i < AFTER_FIELD.len() {
+        mark(&mut pairs, AFTER_FIELD[i].0, AFTER_FIELD[i].1, Pair::Second);
         i += 1;
     }
     pairs
 };
 
+/// What may follow the name of a field: the end of its quote and a byte more.
+const AFTER_FIELD: &[(u8, u8)] =
+    &[(b'"', b':'), (b'"', b' '), (b'"', b'\t'), (b'"', b'\n'), (b'"', b'\r'), (b'\\', b'"'), (b'\\', b'\\')];
+
+/// A beginning goes before a second pair of another.
 const fn mark(pairs: &mut [Pair; 1 << 16], first: u8, second: u8, pair: Pair) {
-    pairs[u16::from_le_bytes([first, second]) as usize] = pair;
+    let known = &mut pairs[u16::from_le_bytes([first, second]) as usize];
+    if matches!(known, Pair::Plain | Pair::Second) {
+        *known = pair;
+    }
 }
 
-const fn mark_literal(pairs: &mut [Pair; 1 << 16], literal: &[u8], pair: Pair, pass: usize) {
-    match pass {
-        0 => mark(pairs, literal[1], literal[2], Pair::Second),
-        _ => mark(pairs, literal[0], literal[1], pair),
-    }
+const fn mark_any_case(pairs: &mut [Pair; 1 << 16], first: u8, second: u8, pair: Pair) {
+    mark(pairs, first, second, pair);
+    mark(pairs, first, second.to_ascii_uppercase(), pair);
+    mark(pairs, first.to_ascii_uppercase(), second, pair);
+    mark(pairs, first.to_ascii_uppercase(), second.to_ascii_uppercase(), pair);
 }

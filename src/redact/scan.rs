@@ -39,13 +39,7 @@ impl Found {
 }
 
 pub(super) fn scan(text: &str) -> Found {
-    let mut scan = Scan {
-        text,
-        bytes: text.as_bytes(),
-        found: Found::default(),
-        cursor: 0,
-        no_jwt_before: 0,
-    };
+    let mut scan = Scan { text, bytes: text.as_bytes(), found: Found::default(), cursor: 0, no_jwt_before: 0 };
     if text.len() >= rules::SHORTEST {
         let (blocks, tail) = scan.bytes.as_chunks::<BLOCK>();
         for (n, block) in blocks.iter().enumerate() {
@@ -94,7 +88,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    #[inline(never)]
+    /// The checks themselves stay out of line: inlined here, what they save and restore slows every refusal down.
     fn check(&mut self, pair: Pair, at: usize) {
         match pair {
             Pair::Plain | Pair::Second => {}
@@ -108,8 +102,8 @@ impl<'t> Scan<'t> {
     fn token(&mut self, kind: Pair, start: usize) -> bool {
         start >= self.cursor
             && match kind {
-                Pair::Prefix => self.prefix(start),
-                Pair::Jwt => self.jwt(start),
+                Pair::Prefix => self.is_boundary(start) && self.prefix(start),
+                Pair::Jwt => self.is_boundary(start) && self.jwt(start),
                 Pair::Bearer => self.bearer(start),
                 _ => false,
             }
@@ -121,46 +115,48 @@ impl<'t> Scan<'t> {
         self.token(kind, start)
     }
 
+    #[inline(never)]
     fn prefix(&mut self, start: usize) -> bool {
-        if !self.is_boundary(start) {
-            return false;
-        }
         let rest = self.after(start);
         let length = leading(rest, rules::is_token);
-        let rule = PREFIXES.iter().find(|rule| {
-            length >= rule.literal.len() + rule.more && rest.starts_with(rule.literal.as_bytes())
-        });
+        if length < rules::PREFIXED_MIN {
+            return false;
+        }
+        let rule = PREFIXES
+            .iter()
+            .find(|rule| length >= rule.literal.len() + rule.more && rest.starts_with(rule.literal.as_bytes()));
         rule.is_some_and(|rule| self.take(start, start + length, rule.marker, rule.source))
     }
 
     /// Segments may hold `=`, so more candidates may follow within the first segment. When one
     /// fails so do they: they have the same segments and are shorter.
+    #[inline(never)]
     fn jwt(&mut self, start: usize) -> bool {
-        let rest = self.after(start);
-        if start < self.no_jwt_before
-            || !self.is_boundary(start)
-            || !rest.starts_with(rules::JWT.as_bytes())
-        {
+        if start < self.no_jwt_before || !self.after(start).starts_with(rules::JWT.as_bytes()) {
             return false;
         }
-        let mut segments = 1;
-        let mut is_empty = true;
-        let length = leading(rest, |byte| {
-            let is_dot = byte == b'.' && !is_empty && segments < rules::JWT_SEGMENTS;
-            segments += usize::from(is_dot);
-            is_empty = is_dot || (is_empty && !is_segment(byte));
-            is_dot || is_segment(byte)
-        });
-        if segments == rules::JWT_SEGMENTS && !is_empty && length >= rules::JWT_MIN {
-            return self.take(start, start + length, rules::JWT_MARKER, Source::Sdk);
+        let mut end = start;
+        for segment in 1..=rules::JWT_SEGMENTS {
+            let length = leading(self.after(end), |byte| rules::is_token(byte) || byte == b'=');
+            end += length;
+            if segment == 1 {
+                self.no_jwt_before = end;
+            }
+            let is_last = segment == rules::JWT_SEGMENTS;
+            if length == 0 || !(is_last || self.after(end).first() == Some(&b'.')) {
+                return false;
+            }
+            end += usize::from(!is_last);
         }
-        self.no_jwt_before = start + leading(rest, is_segment);
-        false
+        end - start >= rules::JWT_MIN && self.take(start, end, rules::JWT_MARKER, Source::Sdk)
     }
 
+    #[inline(never)]
     fn bearer(&mut self, start: usize) -> bool {
         let value = start + rules::BEARER.len();
-        let Some(scheme) = self.bytes.get(start..value) else { return false };
+        let Some(scheme) = self.bytes.get(start..value) else {
+            return false;
+        };
         if !scheme.iter().zip(rules::BEARER.as_bytes()).all(|(a, b)| a.to_ascii_lowercase() == *b) {
             return false;
         }
@@ -169,6 +165,7 @@ impl<'t> Scan<'t> {
     }
 
     /// `NAME=value`, `NAME="value"`, `NAME='value'`, and ours: `NAME=\"value\"`.
+    #[inline(never)]
     fn assignment(&mut self, equals: usize) {
         if !self.follows_secret_name(equals, rules::is_token) {
             return;
@@ -191,11 +188,14 @@ impl<'t> Scan<'t> {
     }
 
     /// `"name": "value"`, a field of JSON text that is itself escaped any number of times.
+    #[inline(never)]
     fn field(&mut self, name_end: usize) {
         if !self.follows_secret_name(name_end, |byte| byte != b'"') {
             return;
         }
-        let Some(escapes) = self.escapes_of_quote(name_end) else { return };
+        let Some(escapes) = self.escapes_of_quote(name_end) else {
+            return;
+        };
         let colon = self.after_space(name_end + escapes + 1);
         let value = self.after_space(colon + 1);
         if self.bytes.get(colon) == Some(&b':')
@@ -238,7 +238,9 @@ impl<'t> Scan<'t> {
         if self.found.spans.last().is_some_and(|last| last.start < start && start < last.end) {
             return;
         }
-        let Some((quote, value)) = self.after(start - 1).split_first() else { return };
+        let Some((quote, value)) = self.after(start - 1).split_first() else {
+            return;
+        };
         let mut length = value.len();
         let mut run = 0;
         for (at, byte) in value.iter().enumerate() {
@@ -274,19 +276,25 @@ impl<'t> Scan<'t> {
         end
     }
 
-    /// Adds a span, for [`Scan::token`] to tell whether it is the SDK's. One that overlaps the last
-    /// becomes one with it, so all that the SDK redacts is redacted whatever else is.
+    /// Adds a span; whether it is the SDK's is for [`Scan::token`] to tell. One that overlaps the last becomes one
+    /// with it, so all that the SDK redacts is redacted whatever else is.
     fn take(&mut self, start: usize, end: usize, marker: &'static str, source: Source) -> bool {
-        if source == Source::Sdk {
+        let is_sdks = source == Source::Sdk;
+        if is_sdks {
             self.cursor = end;
             self.found.by_sdk = true;
         }
         match self.found.spans.last_mut() {
-            Some(last) if start == last.start => *last = Span { start, end: last.end.max(end), marker },
-            Some(last) if start < last.end => last.end = last.end.max(end),
+            Some(last) if start < last.end => {
+                // Of two that begin together, one of them ours, the SDK's or else the longer gives the name.
+                if start == last.start && (is_sdks || end > last.end) {
+                    last.marker = marker;
+                }
+                last.end = last.end.max(end);
+            }
             _ => self.found.spans.push(Span { start, end, marker }),
         }
-        source == Source::Sdk
+        is_sdks
     }
 
     fn is_boundary(&self, start: usize) -> bool {
@@ -302,16 +310,12 @@ impl<'t> Scan<'t> {
     }
 }
 
-fn leading(bytes: &[u8], mut matches: impl FnMut(u8) -> bool) -> usize {
+fn leading(bytes: &[u8], matches: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !matches(*byte)).unwrap_or(bytes.len())
 }
 
 fn trailing(bytes: &[u8], matches: impl Fn(u8) -> bool) -> usize {
     bytes.iter().rev().position(|byte| !matches(*byte)).unwrap_or(bytes.len())
-}
-
-fn is_segment(byte: u8) -> bool {
-    rules::is_token(byte) || byte == b'='
 }
 
 fn is_escape(byte: u8) -> bool {

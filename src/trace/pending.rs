@@ -55,8 +55,6 @@ pub(crate) struct Pending {
     max_bytes: usize,
     bytes: usize,
     traces: HashMap<TraceId, Trace>,
-    /// How many traces were told before they were due, to stay within the bounds.
-    pub told_early: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +71,7 @@ struct Trace {
 
 impl Pending {
     pub fn new(mapping: Mapping, tell: Tell, max_bytes: usize) -> Self {
-        Pending { mapping, tell, max_bytes, bytes: 0, traces: HashMap::new(), told_early: 0 }
+        Pending { mapping, tell, max_bytes, bytes: 0, traces: HashMap::new() }
     }
 
     /// Takes a span, open or ended, first or again.
@@ -140,16 +138,6 @@ impl Pending {
         events
     }
 
-    /// How many bytes of spans are held.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// How many traces wait to be told.
-    pub fn waiting(&self) -> usize {
-        self.traces.values().filter(|trace| trace.is_dirty).count()
-    }
-
     fn tell_all(&mut self, mut ids: Vec<TraceId>) -> Vec<Event> {
         // As everywhere: traces by their first event, whatever order they came in.
         ids.sort_unstable_by_key(|id| id.to_bytes());
@@ -190,7 +178,6 @@ impl Pending {
                 break;
             }
             if waits {
-                self.told_early += 1;
                 crate::once::warn("told-early", || {
                     format!("more than {} bytes of spans wait: the oldest traces are told before they are complete", self.max_bytes)
                 });
