@@ -3,9 +3,9 @@
 mod convert;
 mod explain;
 mod options;
-#[cfg(any())]
+#[cfg(feature = "gateway")]
 mod example;
-#[cfg(any())]
+#[cfg(feature = "gateway")]
 mod serve;
 
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ enum Command {
     /// Say what became of every recorded span, by which dialect and rule, and why some gave nothing.
     Explain(explain::Explain),
     /// Receive spans over OTLP (gRPC and HTTP) and write events.
-    #[cfg(any())]
+    #[cfg(feature = "gateway")]
     Serve(serve::Serve),
 }
 
@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Convert(convert) => convert.run(),
         Command::Explain(explain) => explain.run(),
-        #[cfg(any())]
+        #[cfg(feature = "gateway")]
         Command::Serve(serve) => serve.run(),
     };
     match result {

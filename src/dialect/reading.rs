@@ -117,6 +117,10 @@ pub enum Fact {
     Deferral,
     /// The kind of tool of each tool of the request, by name.
     ToolKinds,
+    /// The type of the error that the span's own attributes tell of, where neither its status nor an exception does.
+    ErrorType,
+    /// The text of that error.
+    ErrorMessage,
     /// The hook's name.
     HookName,
     /// What sort of hook it is: `graph_node`, `workflow_step`, …

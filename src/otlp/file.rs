@@ -106,7 +106,7 @@ impl Reader {
             let mut documents = serde_json::Deserializer::from_str(searched).into_iter::<&RawValue>();
             match documents.next() {
                 Some(Ok(document)) => {
-                    self.spans(json::read_document(document, &Budget::FILE), &join(place, &lines.place()));
+                    self.spans(json::read_text(document.get(), &Budget::FILE), &join(place, &lines.place()));
                     lines.advance(documents.byte_offset());
                 }
                 Some(Err(error)) => {

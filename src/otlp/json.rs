@@ -5,8 +5,8 @@
 //! (`instrumentationLibrarySpans`). A strict reader refuses a whole request for one of them, or finds no spans in it.
 //! All of these are read here. Unknown fields are ignored.
 //!
-//! The document is taken apart down to the spans as text; then each span is parsed by itself. So one bad span harms no
-//! other, and there is never a tree of more than one span in memory.
+//! A first pass takes the document apart and leaves each span as text (`frame`); then each span is parsed by itself
+//! (`tree`). So one bad span harms no other, and there is never a tree of more than one span in memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,57 +14,66 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::encoding::{base64, id};
+use super::frame::Part;
 use super::protobuf::{parent_is_remote, status_code};
-use super::tree::{Node, RawMembers, camel, cause, mismatch, with_node};
+use super::tree::{Node, camel, cause, with_node};
 use super::{Budget, ReadError, Spans, count_dropped, readable};
 use crate::span::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, Status, StatusCode, TraceId, Value};
 
-/// Reads one JSON document: a request or `TracesData` (`{"resourceSpans": …}`), one of its parts down to a lone span,
-/// a list of these, or what Tempo's API gives (`{"batches": …}`).
+/// Reads one JSON document: a request or `TracesData` (`{"resourceSpans": …}`), one of its parts (`{"scopeSpans": …}`,
+/// `{"spans": …}`), a list of these, or what Tempo's API gives (`{"batches": …}`).
 ///
 /// Half characters (`\ud83d` alone) and bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
 ///
-/// [`ReadError::Json`] if it is not JSON, [`ReadError::NotSpans`] if it is something else, such as logs,
+/// [`ReadError::Json`] if it is not JSON or a list of its frame is none, [`ReadError::NotSpans`] if it is something else, such as logs,
 /// [`ReadError::TooManySpans`] beyond the budget. What is wrong with a part is in [`Spans::rejected`] instead.
 pub fn read(bytes: &[u8], budget: &Budget) -> Result<Spans<'static>, ReadError> {
-    let text = String::from_utf8_lossy(bytes);
+    // The lossy check alone would be ten times slower.
+    let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let document = serde_json::from_str(text).map_err(|error| ReadError::Json {
+    read_text(text, budget)
+}
+
+/// Reads a document that is known to be UTF-8.
+pub(super) fn read_text(text: &str, budget: &Budget) -> Result<Spans<'static>, ReadError> {
+    let document = Part::parse(text).map_err(|error| ReadError::Json {
         cause: cause(&error),
         line: error.line(),
         column: error.column(),
     })?;
-    read_document(document, budget)
-}
-
-/// Reads a document that is known to be JSON.
-pub(super) fn read_document(document: &RawValue, budget: &Budget) -> Result<Spans<'static>, ReadError> {
     let mut reader = Reader { budget, seen: 0, found: Spans::default() };
     let nothing = Shared::default();
-    let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(document.get()) else {
-        reader.part(document, "", &nothing, Level::Top)?;
-        return Ok(reader.found);
+    let parts = match document {
+        Part::List(parts) => parts,
+        part => {
+            if let Some(found) = stranger(&part) {
+                return Err(ReadError::NotSpans { found });
+            }
+            reader.part(part, "", &nothing)?;
+            return Ok(reader.found);
+        }
     };
     let mut first_stranger = None;
-    for (index, part) in list.into_iter().enumerate() {
-        match reader.part(part, &format!("[{index}]"), &nothing, Level::Top) {
-            Err(ReadError::NotSpans { found }) => {
-                reader.found.report(format_args!("[{index}]"), format_args!("it holds {found}"));
-                first_stranger = first_stranger.or(Some(ReadError::NotSpans { found }));
-            }
-            other => other?,
+    for (index, part) in parts.into_iter().enumerate() {
+        let place = format!("[{index}]");
+        if let Some(found) = stranger(&part) {
+            reader.found.report(&place, format_args!("it holds {found}"));
+            first_stranger = first_stranger.or(Some(found));
+        } else {
+            reader.part(part, &place, &nothing)?;
         }
     }
     match first_stranger {
-        Some(error) if reader.found.spans.is_empty() && reader.found.rejected_spans == 0 => Err(error),
+        Some(found) if reader.seen == 0 => Err(ReadError::NotSpans { found }),
         _ => Ok(reader.found),
     }
 }
 
 struct Reader<'b> {
     budget: &'b Budget,
+    /// How many spans, good or not.
     seen: usize,
     found: Spans<'static>,
 }
@@ -76,87 +85,53 @@ struct Shared {
     scope: Arc<Scope>,
 }
 
-/// How far down a part stands. Each level has lists of the next; that bounds how deep they nest.
-#[derive(Clone, Copy, PartialEq)]
-enum Level {
-    Top,
-    ResourceSpans,
-    ScopeSpans,
-}
-
 impl Reader<'_> {
     /// A request, resource spans or scope spans: whichever its members say it is.
-    fn part(&mut self, json: &RawValue, place: &str, above: &Shared, level: Level) -> Result<(), ReadError> {
-        let members = match serde_json::from_str(json.get()) {
-            Ok(RawMembers(members)) => members,
-            Err(_) if json.get() == "null" => return Ok(()),
-            Err(error) if level == Level::Top => {
-                return Err(ReadError::NotSpans { found: mismatch(json, "an object", &error) });
-            }
-            Err(error) => {
-                self.found.reject_span(place, None, mismatch(json, "an object", &error));
-                return Ok(());
-            }
-        };
-        let find = |name: &str| members.iter().rev().find(|(key, _)| camel(key) == name).map(|(_, value)| *value);
-        if level == Level::Top && find("traceId").is_some() && find("spanId").is_some() {
-            return self.spans(&[json], above, |_| place.to_owned());
-        }
-
+    fn part(&mut self, part: Part<'_>, place: &str, above: &Shared) -> Result<(), ReadError> {
+        let Part::Object(members) = part else { return Ok(()) };
         let mut shared = above.clone();
-        if let Some(resource) = find("resource") {
-            shared.resource = Arc::new(self.resource(resource, &below(place, "resource")));
-        }
-        if let Some(scope) = find("scope").or_else(|| find("instrumentationLibrary")) {
-            shared.scope = Arc::new(self.scope(scope, &below(place, "scope")));
-        }
-        let mut holds_spans = false;
-        for (key, value) in &members {
-            let key = camel(key);
-            let place = below(place, &key);
-            let next = match (key.as_ref(), level) {
-                ("spans", _) => {
-                    let list = self.list(value, &place);
-                    self.spans(&list, &shared, |index| format!("{place}[{index}]"))?;
-                    holds_spans = true;
-                    continue;
+        // The order of members is the sender's choice: what is shared first, wherever it stands.
+        for (key, part) in &members {
+            match (key.as_ref(), part) {
+                ("resource", Part::Json(json)) => {
+                    shared.resource = Arc::new(self.resource(json, &below(place, "resource")));
                 }
-                ("scopeSpans" | "instrumentationLibrarySpans", Level::Top | Level::ResourceSpans) => Level::ScopeSpans,
-                ("resourceSpans" | "batches", Level::Top) => Level::ResourceSpans,
-                _ => continue,
-            };
-            holds_spans = true;
-            for (index, part) in self.list(value, &place).into_iter().enumerate() {
-                self.part(part, &format!("{place}[{index}]"), &shared, next)?;
+                ("scope" | "instrumentationLibrary", Part::Json(json)) => {
+                    shared.scope = Arc::new(self.scope(json, &below(place, "scope")));
+                }
+                _ => {}
             }
         }
-        if level == Level::Top && !holds_spans && !members.is_empty() {
-            return Err(ReadError::NotSpans { found: describe(&members) });
+        for (key, part) in members {
+            let Part::List(parts) = part else { continue };
+            let place = below(place, &key);
+            if key == "spans" {
+                self.spans(&parts, &shared, &place)?;
+                continue;
+            }
+            for (index, part) in parts.into_iter().enumerate() {
+                self.part(part, &format!("{place}[{index}]"), &shared)?;
+            }
         }
         Ok(())
     }
 
-    fn list<'j>(&mut self, json: &'j RawValue, place: &str) -> Vec<&'j RawValue> {
-        serde_json::from_str::<Option<_>>(json.get()).map(Option::unwrap_or_default).unwrap_or_else(|error| {
-            self.found.reject_span(place, None, mismatch(json, "a list", &error));
-            Vec::new()
-        })
-    }
-
-    fn spans(&mut self, list: &[&RawValue], shared: &Shared, place: impl Fn(usize) -> String) -> Result<(), ReadError> {
-        self.seen = self.seen.saturating_add(list.len());
+    fn spans(&mut self, parts: &[Part<'_>], shared: &Shared, place: &str) -> Result<(), ReadError> {
+        self.seen = self.seen.saturating_add(parts.len());
         if self.seen > self.budget.max_spans {
             return Err(ReadError::TooManySpans { limit: self.budget.max_spans });
         }
-        for (index, json) in list.iter().enumerate().filter(|(_, json)| json.get() != "null") {
+        for (index, part) in parts.iter().enumerate() {
+            let Part::Json(json) = part else { continue };
+            let place = format_args!("{place}[{index}]");
             match with_node(json, |node| self.span(node, shared)) {
+                Ok((span, 0)) => self.found.spans.push(span),
                 Ok((span, events)) => {
-                    if events > 0 {
-                        self.found.report(place(index), format_args!("{events} of its events are beyond the limit"));
-                    }
+                    self.found.report(place, format_args!("{events} of its events are beyond the limit"));
                     self.found.spans.push(span);
                 }
-                Err(cause) => self.found.reject_span(place(index), name_of(json).as_deref(), cause),
+                Err(_) if json.get() == "null" => {}
+                Err(cause) => self.found.reject_span(place, name_of(json).as_deref(), cause),
             }
         }
         Ok(())
@@ -422,17 +397,23 @@ fn below(place: &str, member: &str) -> String {
     if place.is_empty() { member.to_owned() } else { format!("{place}.{member}") }
 }
 
-/// What a document without spans holds, in words.
-fn describe(members: &[(Cow<'_, str>, &RawValue)]) -> String {
-    let has = |name: &str| members.iter().any(|(key, _)| camel(key) == name);
-    if has("resourceLogs") {
-        "logs, not spans".to_owned()
+/// What a document holds, in words, if it has nothing of a request. An empty one is a request without spans.
+fn stranger(part: &Part<'_>) -> Option<String> {
+    let members = match part {
+        Part::Object(members) => members,
+        Part::List(_) | Part::Json(_) => return None,
+    };
+    let has = |name: &str| members.iter().any(|(key, _)| key == name);
+    if members.is_empty() || members.iter().any(|(_, part)| matches!(part, Part::List(_))) {
+        None
+    } else if has("resourceLogs") {
+        Some("logs, not spans".to_owned())
     } else if has("resourceMetrics") {
-        "metrics, not spans".to_owned()
+        Some("metrics, not spans".to_owned())
     } else if has("sessionId") && has("agentId") && has("timestamp") {
-        "Failproof events already".to_owned()
+        Some("Failproof events already".to_owned())
     } else {
         let names: Vec<_> = members.iter().take(3).map(|(key, _)| format!("`{}`", readable(key))).collect();
-        format!("an object with {}", names.join(", "))
+        Some(format!("an object with {}", names.join(", ")))
     }
 }

@@ -16,6 +16,7 @@
 pub mod decompress;
 mod encoding;
 pub mod file;
+mod frame;
 pub mod json;
 pub mod protobuf;
 pub mod sdk;
@@ -103,7 +104,7 @@ pub enum ReadError {
     },
     /// The text is no JSON, or was cut.
     #[error(
-        "no JSON: {cause} at line {line}, column {column}; check that the body is whole and is what its content type says"
+        "no OTLP/JSON: {cause} at line {line}, column {column}; check that the body is whole and is what its content type says"
     )]
     Json {
         /// What is wrong.

@@ -130,9 +130,8 @@ impl<'a> Reader<'a, '_> {
         if attributes.len() == self.budget.max_attributes {
             return Err(field.malformed("an attribute beyond the limit"));
         }
-        if let Some((key, value)) = self.key_value(field.message()?, 1)? {
-            attributes.push(key.to_owned(), value.into_owned());
-        }
+        let (key, value) = key_value(field.message()?)?;
+        self.any_value(value, 1, |value| attributes.push(key.to_owned(), value.into_owned()))?;
         Ok(())
     }
 
@@ -210,51 +209,42 @@ impl<'a> Reader<'a, '_> {
         if attributes.len() == self.budget.max_attributes {
             return Ok(1);
         }
-        if let Some((key, value)) = self.key_value(field.message()?, 1)? {
-            attributes.push(key, value);
-        }
+        let (key, value) = key_value(field.message()?)?;
+        self.any_value(value, 1, |value| attributes.push(key, value))?;
         Ok(0)
     }
 
-    /// `None` if it has no value.
-    fn key_value(&self, message: Message<'a>, depth: usize) -> Result<Option<(&'a str, Value<'a>)>, Malformed> {
-        let (mut key, mut value) = ("", None);
-        for field in message.fields() {
-            let field = field?;
-            match field.number {
-                1 => key = field.text()?,
-                2 => value = self.any_value(field.message()?, depth)?.or(value),
-                _ => {}
-            }
-        }
-        Ok(value.map(|value| (key, value)))
-    }
-
-    fn any_value(&self, message: Message<'a>, depth: usize) -> Result<Option<Value<'a>>, Malformed> {
+    /// Hands a value on, unless it is empty. The caller's `put` stands in each arm, so that a value is made where it
+    /// stays: moving it about costs more than all the parsing.
+    #[inline(always)]
+    fn any_value(&self, message: Message<'a>, depth: usize, put: impl FnOnce(Value<'a>)) -> Result<(), Malformed> {
         if depth > self.budget.max_depth {
             return Err(message.malformed("lists and maps nested too deep"));
         }
-        let mut value = None;
+        let mut last = None;
         for field in message.fields() {
             let field = field?;
-            value = Some(match field.number {
-                1 => Value::from(field.text()?),
-                2 => Value::Bool(field.varint()? != 0),
-                3 => Value::Int(field.varint()? as i64),
-                4 => Value::Double(f64::from_bits(field.fixed64()?)),
-                5 => self.array(field.message()?, depth + 1)?,
-                6 => self.map(field.message()?, depth + 1)?,
-                7 => Value::Bytes(Cow::Borrowed(field.bytes()?)),
-                _ => continue,
-            });
+            if (1..=7).contains(&field.number) {
+                last = Some(field);
+            }
         }
-        Ok(value)
+        let Some(field) = last else { return Ok(()) };
+        match field.number {
+            1 => put(Value::from(field.text()?)),
+            2 => put(Value::Bool(field.varint()? != 0)),
+            3 => put(Value::Int(field.varint()? as i64)),
+            4 => put(Value::Double(f64::from_bits(field.fixed64()?))),
+            5 => put(self.array(field.message()?, depth + 1)?),
+            6 => put(self.map(field.message()?, depth + 1)?),
+            _ => put(Value::Bytes(Cow::Borrowed(field.bytes()?))),
+        }
+        Ok(())
     }
 
     fn array(&self, message: Message<'a>, depth: usize) -> Result<Value<'a>, Malformed> {
         let mut items = Vec::new();
         for item in message.all(1) {
-            items.extend(self.any_value(item?, depth)?);
+            self.any_value(item?, depth, |value| items.push(value))?;
         }
         Ok(Value::Array(items))
     }
@@ -262,10 +252,26 @@ impl<'a> Reader<'a, '_> {
     fn map(&self, message: Message<'a>, depth: usize) -> Result<Value<'a>, Malformed> {
         let mut pairs = Vec::new();
         for pair in message.all(1) {
-            pairs.extend(self.key_value(pair?, depth)?.map(|(key, value)| (Cow::Borrowed(key), value)));
+            let (key, value) = key_value(pair?)?;
+            self.any_value(value, depth, |value| pairs.push((Cow::Borrowed(key), value)))?;
         }
         Ok(Value::Map(pairs))
     }
+}
+
+/// The key and the value's message, which is empty if there is no value.
+#[inline(always)]
+fn key_value(message: Message<'_>) -> Result<(&str, Message<'_>), Malformed> {
+    let (mut key, mut value) = ("", Message::new(&[]));
+    for field in message.fields() {
+        let field = field?;
+        match field.number {
+            1 => key = field.text()?,
+            2 => value = field.message()?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
 }
 
 fn id<const N: usize>(field: Field<'_>, wrong_length: &'static str) -> Result<[u8; N], Malformed> {

@@ -33,7 +33,7 @@ impl<'a> Node<'a> {
             Node::Null => Vec::new(),
             other => return Err(format!("{}, not an object", other.kind())),
         };
-        Ok(members.into_iter().filter(|(_, value)| *value != Node::Null))
+        Ok(members.into_iter().filter(|(_, value)| !matches!(value, Node::Null)))
     }
 
     /// The elements of a list. `null` as a list is an empty one.
@@ -144,8 +144,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
                 Ok(Node::List(elements))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                pairs(map).map(Node::Object)
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                Ok(Node::Object(members))
             }
         }
 
@@ -153,39 +157,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
     }
 }
 
-/// An object's members, each value still as text: the way down to the spans, so that each span is parsed by itself.
-pub(super) struct RawMembers<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = RawMembers<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                pairs(map).map(RawMembers)
-            }
-        }
-
-        deserializer.deserialize_map(Object)
-    }
-}
-
-fn pairs<'de, A: MapAccess<'de>, V: Deserialize<'de>>(mut map: A) -> Result<Vec<(Cow<'de, str>, V)>, A::Error> {
-    #[derive(serde::Deserialize)]
-    struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-    let mut pairs = Vec::new();
-    while let Some((Key(key), value)) = map.next_entry()? {
-        pairs.push((key, value));
-    }
-    Ok(pairs)
-}
+/// A key, borrowed if it has no escapes.
+#[derive(serde::Deserialize)]
+pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// Parses a piece of JSON and hands it on. Half characters, which serde_json refuses, are replaced first; that costs
 /// nothing as long as there are none.
@@ -197,20 +171,6 @@ pub(super) fn with_node<T>(json: &RawValue, read: impl FnOnce(Node<'_>) -> Resul
             None => Err(cause(&error)),
         },
     }
-}
-
-/// What a piece of JSON is if it is not what was expected. Not in serde_json's words, which quote the content.
-pub(super) fn mismatch(json: &RawValue, expected: &str, error: &serde_json::Error) -> String {
-    let found = match json.get().as_bytes().first() {
-        Some(b'{') if expected != "an object" => "an object",
-        Some(b'[') if expected != "a list" => "a list",
-        Some(b'{' | b'[') => return cause(error),
-        Some(b'"') => "text",
-        Some(b't' | b'f') => "true or false",
-        Some(b'n') => "null",
-        _ => "a number",
-    };
-    format!("{found}, not {expected}")
 }
 
 /// What serde_json says is wrong, without the place: it counts from the start of a piece.

@@ -12,15 +12,18 @@ pub(super) struct Message<'a> {
 pub(super) struct Field<'a> {
     pub(super) number: u32,
     offset: usize,
-    content: Content<'a>,
+    // One plain structure for all wire types: an enum would be built and taken apart in memory for each field.
+    wire_type: WireType,
+    bits: u64,
+    bytes: Message<'a>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Content<'a> {
-    Varint(u64),
-    Fixed64(u64),
-    Bytes(Message<'a>),
-    Fixed32(u32),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WireType {
+    Varint,
+    Fixed64,
+    Bytes,
+    Fixed32,
 }
 
 /// Bytes that are not what they should be.
@@ -57,31 +60,27 @@ impl<'a> Message<'a> {
 
 impl<'a> Field<'a> {
     pub(super) fn varint(self) -> Result<u64, Malformed> {
-        match self.content {
-            Content::Varint(number) => Ok(number),
-            _ => Err(self.malformed("a field of another wire type, expected a varint,")),
-        }
+        self.expect(WireType::Varint, "a field of another wire type, expected a varint,")?;
+        Ok(self.bits)
     }
 
     pub(super) fn fixed64(self) -> Result<u64, Malformed> {
-        match self.content {
-            Content::Fixed64(number) => Ok(number),
-            _ => Err(self.malformed("a field of another wire type, expected 64 bits,")),
-        }
+        self.expect(WireType::Fixed64, "a field of another wire type, expected 64 bits,")?;
+        Ok(self.bits)
     }
 
     pub(super) fn fixed32(self) -> Result<u32, Malformed> {
-        match self.content {
-            Content::Fixed32(number) => Ok(number),
-            _ => Err(self.malformed("a field of another wire type, expected 32 bits,")),
-        }
+        self.expect(WireType::Fixed32, "a field of another wire type, expected 32 bits,")?;
+        Ok(self.bits as u32)
     }
 
     pub(super) fn message(self) -> Result<Message<'a>, Malformed> {
-        match self.content {
-            Content::Bytes(message) => Ok(message),
-            _ => Err(self.malformed("a field of another wire type, expected bytes,")),
-        }
+        self.expect(WireType::Bytes, "a field of another wire type, expected bytes,")?;
+        Ok(self.bytes)
+    }
+
+    fn expect(self, wire_type: WireType, cause: &'static str) -> Result<(), Malformed> {
+        if self.wire_type == wire_type { Ok(()) } else { Err(self.malformed(cause)) }
     }
 
     pub(super) fn bytes(self) -> Result<&'a [u8], Malformed> {
@@ -105,6 +104,7 @@ pub(super) struct Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, Malformed>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.bytes.is_empty() {
             return None;
@@ -118,6 +118,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    #[inline(always)]
     fn field(&mut self) -> Result<Field<'a>, Malformed> {
         let offset = self.rest.offset;
         let malformed = |cause| Malformed { cause, offset };
@@ -126,21 +127,42 @@ impl<'a> Fields<'a> {
         if number == 0 {
             return Err(malformed("field number 0"));
         }
-        let content = match tag & 7 {
-            0 => Content::Varint(self.varint()?),
-            1 => Content::Fixed64(u64::from_le_bytes(self.array()?)),
-            2 => {
-                let length = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
-                Content::Bytes(self.take(length).ok_or(malformed("a length past the end"))?)
+        let mut field = Field { number, offset, wire_type: WireType::Varint, bits: 0, bytes: Message::new(&[]) };
+        match tag & 7 {
+            0 => field.bits = self.varint()?,
+            1 => {
+                field.wire_type = WireType::Fixed64;
+                field.bits = u64::from_le_bytes(self.array()?);
             }
-            5 => Content::Fixed32(u32::from_le_bytes(self.array()?)),
+            2 => {
+                field.wire_type = WireType::Bytes;
+                let length = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
+                field.bytes = self.take(length).ok_or(malformed("a length past the end"))?;
+            }
+            5 => {
+                field.wire_type = WireType::Fixed32;
+                field.bits = u64::from(u32::from_le_bytes(self.array()?));
+            }
             3 | 4 => return Err(malformed("a group, which OTLP does not have,")),
             _ => return Err(malformed("an unknown wire type")),
-        };
-        Ok(Field { number, offset, content })
+        }
+        Ok(field)
     }
 
+    #[inline(always)]
     fn varint(&mut self) -> Result<u64, Malformed> {
+        // Nearly all tags and lengths are one byte.
+        match self.rest.bytes {
+            [byte @ ..=0x7f, rest @ ..] => {
+                self.rest = Message { bytes: rest, offset: self.rest.offset + 1 };
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    #[cold]
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let start = self.rest;
         let mut number = 0;
         // Ten groups of seven bits hold 64; the last may add one bit only.
@@ -157,6 +179,7 @@ impl<'a> Fields<'a> {
         Err(start.malformed("a varint of more than 64 bits"))
     }
 
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let Some((array, rest)) = self.rest.bytes.split_first_chunk() else {
             return Err(self.rest.malformed("a field that is cut off"));
@@ -165,6 +188,7 @@ impl<'a> Fields<'a> {
         Ok(*array)
     }
 
+    #[inline(always)]
     fn take(&mut self, length: usize) -> Option<Message<'a>> {
         let (bytes, rest) = self.rest.bytes.split_at_checked(length)?;
         let taken = Message { bytes, offset: self.rest.offset };

@@ -6,7 +6,8 @@ use crate::dialect::{Fact, Reading};
 use crate::exception::{Class, Classifier, Exception};
 use crate::span::{Span, SpanEvent, StatusCode};
 
-/// The exception that a span ended by: what its `exception` events, `error.type`, its status and a deferral say together.
+/// The exception that a span ended by: what its `exception` events, `error.type`, its status, a deferral and at last its
+/// dialect say.
 ///
 /// An exception that was only noted on a span that goes on is none; but one that steers or cancels is, whatever the status
 /// says.
@@ -32,8 +33,15 @@ pub(super) fn exception_of(
             (failed || steers || escaped(&event)).then_some(exception)
         }
         None if failed => Some(from_status(span, error_type, classifier)),
-        None => None,
+        None => told_by_attributes(reading?, classifier),
     }
+}
+
+/// An error that a dialect found in the span's own words: a result that says it is an error, a level, a flag.
+fn told_by_attributes(reading: &Reading<'_>, classifier: &Classifier) -> Option<Exception> {
+    let (spelled, message) = (reading.text(Fact::ErrorType), reading.text(Fact::ErrorMessage));
+    (spelled.is_some() || message.is_some())
+        .then(|| classifier.exception(&spelled.unwrap_or_default(), &message.unwrap_or_default(), None))
 }
 
 fn from_event(

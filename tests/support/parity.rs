@@ -124,27 +124,40 @@ fn compare_event(kind: &str, recording: &str, theirs: &Value, own: &Value, repor
         report.note_values(name, &theirs[name], &own[name], recording);
     }
     if let (Some(theirs), Some(own)) = (theirs["duration_ms"].as_i64(), own["duration_ms"].as_i64()) {
-        report.note("duration within 5 ms", (theirs - own).abs() <= 5, recording, || format!("official {theirs}, ours {own}"));
+        report.note("duration within 5 ms", (theirs - own).abs() <= 5, recording, || {
+            format!("official {theirs}, ours {own}")
+        });
     }
     match kind {
         "model_request" => {
             let (theirs, own) = (official_messages(&theirs["messages"]), our_messages(&own["messages"]));
-            report.note("model_request.messages", theirs == own, recording, || format!("official {theirs:?}, ours {own:?}"));
+            report.note("model_request.messages", theirs == own, recording, || {
+                format!("official {theirs:?}, ours {own:?}")
+            });
         }
         "model_response" => {
             let (theirs, own) = (official_parts(&theirs["content"]), our_parts(&own["content"]));
-            report.note("model_response.content", theirs == own, recording, || format!("official {theirs:?}, ours {own:?}"));
+            report.note("model_response.content", theirs == own, recording, || {
+                format!("official {theirs:?}, ours {own:?}")
+            });
         }
         "error" => {
             let (theirs, own) = (theirs["traceback"].as_str(), own["traceback"].as_str());
             let last = |text: Option<&str>| text.and_then(|text| text.trim_end().lines().last().map(str::to_owned));
-            report.note("error.traceback last line", last(theirs) == last(own), recording, || format!("{theirs:?} {own:?}"));
+            report.note("error.traceback last line", last(theirs) == last(own), recording, || {
+                format!("{theirs:?} {own:?}")
+            });
         }
         _ => {}
     }
     if kind == "model_request" {
         let tools = |value: &Value| -> Vec<(Value, Value)> {
-            value.as_array().into_iter().flatten().map(|tool| (tool["name"].clone(), tool["description"].clone())).collect()
+            value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|tool| (tool["name"].clone(), tool["description"].clone()))
+                .collect()
         };
         let (theirs, own) = (tools(&theirs["tools"]), tools(&own["tools"]));
         report.note("model_request.tools", theirs == own, recording, || format!("official {theirs:?}, ours {own:?}"));
