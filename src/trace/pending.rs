@@ -65,6 +65,8 @@ struct Trace {
     last: Instant,
     /// Whether spans came that have not been told.
     is_dirty: bool,
+    /// Whether every chain of parents is complete, if that has been looked at since the last span came.
+    is_complete: Option<bool>,
     said: Said,
     told: HashSet<EventKey>,
 }
@@ -90,7 +92,7 @@ impl Pending {
             trace.bytes -= known.weight();
             self.bytes -= known.weight();
         }
-        trace.is_dirty = true;
+        (trace.is_dirty, trace.is_complete) = (true, None);
         trace.bytes += weight;
         self.bytes += weight;
         trace.spans.insert(span.span_id, span);
@@ -100,7 +102,7 @@ impl Pending {
     pub fn take_due(&mut self, now: Instant) -> Vec<Event> {
         let mut due: Vec<TraceId> = Vec::new();
         let mut done: Vec<TraceId> = Vec::new();
-        for (id, trace) in &self.traces {
+        for (id, trace) in &mut self.traces {
             match self.tell {
                 Tell::AtOnce(_) if trace.is_dirty => due.push(*id),
                 Tell::AtOnce(remember) if !trace.has_open() && now.duration_since(trace.last) >= remember => done.push(*id),
@@ -120,9 +122,11 @@ impl Pending {
     /// The events of all that is complete, without waiting for the grace to pass. A trace whose parents are still on their
     /// way waits on: told now, its calls would belong to nobody.
     pub fn flush(&mut self) -> Vec<Event> {
-        let is_known = |trace: &Trace| matches!(self.tell, Tell::AtOnce(_)) || trace.is_complete();
-        let known = self.traces.iter().filter(|(_, trace)| trace.is_dirty && is_known(trace));
-        let known = known.map(|(id, _)| *id).collect();
+        let at_once = matches!(self.tell, Tell::AtOnce(_));
+        let known = self.traces.iter_mut().filter_map(|(id, trace)| {
+            (trace.is_dirty && (at_once || trace.is_complete())).then_some(*id)
+        });
+        let known = known.collect();
         self.tell_all(known)
     }
 
@@ -154,7 +158,7 @@ impl Pending {
         let told = &mut trace.told;
         let events: Vec<Event> =
             mapped.into_iter().filter_map(|(key, event)| told.insert(key).then_some(event)).collect();
-        let is_of_no_agent = told.is_empty() && !trace.has_open() && trace.is_complete();
+        let is_of_no_agent = trace.told.is_empty() && !trace.has_open() && trace.is_complete();
         if is_of_no_agent {
             self.forget(id);
         } else if matches!(self.tell, Tell::AtOnce(_)) {
@@ -203,22 +207,26 @@ impl Trace {
             first: now,
             last: now,
             is_dirty: false,
+            is_complete: None,
             said: Said::default(),
             told: HashSet::new(),
         }
     }
 
-    fn is_due(&self, timing: Timing, now: Instant) -> bool {
+    fn is_due(&mut self, timing: Timing, now: Instant) -> bool {
         let quiet = now.duration_since(self.last);
-        (self.is_complete() && quiet >= timing.grace)
+        (quiet >= timing.grace && self.is_complete())
             || quiet >= timing.idle
             || now.duration_since(self.first) >= timing.max_wait
     }
 
     /// Whether every chain of parents ends at a root, or at a parent in another process.
-    fn is_complete(&self) -> bool {
-        self.spans.values().all(|span| {
-            span.parent.is_none_or(|parent| self.spans.contains_key(&parent) || span.parent_is_remote == Some(true))
+    fn is_complete(&mut self) -> bool {
+        let spans = &self.spans;
+        *self.is_complete.get_or_insert_with(|| {
+            spans.values().all(|span| {
+                span.parent.is_none_or(|parent| spans.contains_key(&parent) || span.parent_is_remote == Some(true))
+            })
         })
     }
 

@@ -1,0 +1,106 @@
+//! OTLP/gRPC.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Request, Response, Version};
+use prost::Message;
+
+use super::admission::{Accepted, Admission, Format};
+use super::body;
+use super::connections::Body;
+use super::http::{encoding, text};
+use super::messages::{ExportResponse, Status};
+use super::refused::{Refused, shorten};
+
+/// Where spans are sent.
+pub(super) const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+/// What stands before a message: whether it is compressed, and its length in four bytes.
+const PREFIX: usize = 5;
+
+/// Whether a request is gRPC, to whatever service.
+pub(super) fn is_meant<B>(request: &Request<B>) -> bool {
+    let content_type = text(request.headers(), CONTENT_TYPE).to_ascii_lowercase();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    // What answers say at their end is lost in HTTP/1.
+    request.version() == Version::HTTP_2 && matches!(essence, "application/grpc" | "application/grpc+proto")
+}
+
+pub(super) async fn respond(
+    request: Request<Incoming>,
+    admission: &Arc<Admission>,
+    peer: SocketAddr,
+) -> Response<Body> {
+    let result = export(request, admission).await;
+    admission.note(&result, peer);
+    let mut response = match result {
+        Ok(accepted) => success(&accepted),
+        Err(refused) => failure(&refused),
+    };
+    let accepted = HeaderValue::from_static("identity,gzip,zstd");
+    response.headers_mut().insert(HeaderName::from_static("grpc-accept-encoding"), accepted);
+    response
+}
+
+async fn export(request: Request<Incoming>, admission: &Arc<Admission>) -> Result<Accepted, Refused> {
+    let path = request.uri().path();
+    if path != EXPORT {
+        return Err(Refused::Unknown { path: shorten(path) });
+    }
+    let encoding = encoding(&text(request.headers(), "grpc-encoding"))?;
+    let framed = body::read(request.into_body(), admission.limits(), PREFIX).await?;
+    let (is_packed, message) = unframe(framed)?;
+    match (is_packed, encoding) {
+        (true, None) => Err(Refused::Framing("it is compressed, and `grpc-encoding` does not say how")),
+        (true, encoding) => admission.accept(message, Format::Protobuf, encoding).await,
+        (false, _) => admission.accept(message, Format::Protobuf, None).await,
+    }
+}
+
+/// Whether the only message of a body is compressed, and its bytes.
+fn unframe(mut body: Bytes) -> Result<(bool, Bytes), Refused> {
+    let Some(&[flag, ref length @ ..]) = body.first_chunk::<PREFIX>() else {
+        return Err(Refused::Framing("the body ends before the message begins"));
+    };
+    let (length, is_packed) = (u32::from_be_bytes(*length) as usize, flag == 1);
+    let message = body.split_off(PREFIX);
+    if flag > 1 {
+        Err(Refused::Framing("its first byte is neither 0 nor 1"))
+    } else if message.len() < length {
+        Err(Refused::Framing("the body ends before the message does"))
+    } else if message.len() > length {
+        Err(Refused::Framing("more follows behind the message"))
+    } else {
+        Ok((is_packed, message))
+    }
+}
+
+/// The message, and the status behind it.
+fn success(accepted: &Accepted) -> Response<Body> {
+    let message = ExportResponse::from(accepted).encode_to_vec();
+    let mut framed = BytesMut::with_capacity(PREFIX + message.len());
+    framed.put_u8(0);
+    // An answer tells of ten spans at most.
+    framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    framed.put_slice(&message);
+    let mut trailers = HeaderMap::new();
+    trailers.insert(HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"));
+    let body = Full::new(framed.freeze()).with_trailers(std::future::ready(Some(Ok(trailers))));
+    let mut response = Response::new(Body::new(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}
+
+fn failure(refused: &Refused) -> Response<Body> {
+    let answer = refused.answer();
+    let message = refused.to_string();
+    let details = match answer.retry {
+        Some(_) => Status::new(&answer, message.clone()).encode_to_vec(),
+        None => Vec::new(),
+    };
+    tonic::Status::with_details(answer.code, message, details.into()).into_http()
+}

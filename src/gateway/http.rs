@@ -1,0 +1,137 @@
+//! OTLP/HTTP.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use prost::Message;
+use serde::Serialize;
+
+use super::admission::{Accepted, Admission, Format};
+use super::body;
+use super::connections::Body;
+use super::messages::{ExportResponse, Status};
+use super::refused::{Refused, shorten};
+use crate::otlp::decompress::Encoding;
+
+/// Where spans are sent.
+pub(super) const TRACES: &str = "/v1/traces";
+/// Where to ask whether the gateway is alive.
+const HEALTH: &str = "/healthz";
+
+pub(super) async fn respond(
+    request: Request<Incoming>,
+    admission: &Arc<Admission>,
+    peer: SocketAddr,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    if head.uri.path() == HEALTH && head.method == Method::GET {
+        return answer(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".into());
+    }
+    // What cannot be answered as it was asked is answered in JSON, which people can read.
+    let format = Format::of(&head.headers).unwrap_or(Format::Json);
+    let result = export(&head, body, admission).await;
+    admission.note(&result, peer);
+    match result {
+        Ok(accepted) => answer(StatusCode::OK, format.content_type(), format.write(&ExportResponse::from(&accepted))),
+        Err(refused) => failure(&refused, format),
+    }
+}
+
+async fn export(head: &Parts, body: Incoming, admission: &Arc<Admission>) -> Result<Accepted, Refused> {
+    match check(head) {
+        Ok((format, encoding)) => {
+            let body = body::read(body, admission.limits(), 0).await?;
+            admission.accept(body, format, encoding).await
+        }
+        Err(refused) => {
+            body::discard(body, admission.limits()).await;
+            Err(refused)
+        }
+    }
+}
+
+/// What the head of a request says of its body, if it is one that we take.
+fn check(head: &Parts) -> Result<(Format, Option<Encoding>), Refused> {
+    let allowed = match head.uri.path() {
+        TRACES => "POST",
+        HEALTH => "GET",
+        path => return Err(Refused::Unknown { path: shorten(path) }),
+    };
+    if head.method.as_str() != allowed {
+        return Err(Refused::Method { method: shorten(head.method.as_str()), allowed });
+    }
+    let Some(format) = Format::of(&head.headers) else {
+        return Err(Refused::ContentType { found: shorten(&text(&head.headers, CONTENT_TYPE)) });
+    };
+    Ok((format, encoding(&text(&head.headers, CONTENT_ENCODING))?))
+}
+
+/// The encoding that a header names; `None` if there is none.
+pub(super) fn encoding(name: &str) -> Result<Option<Encoding>, Refused> {
+    if name.is_empty() || name.eq_ignore_ascii_case("identity") {
+        return Ok(None);
+    }
+    Encoding::from_name(name).map(Some).ok_or_else(|| Refused::Encoding { found: shorten(name) })
+}
+
+/// A header as text; empty if it is missing. One that stands twice is joined, as HTTP has it.
+pub(super) fn text(headers: &HeaderMap, name: impl hyper::header::AsHeaderName) -> String {
+    let values = headers.get_all(name).into_iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    values.collect::<Vec<_>>().join(", ").trim().to_owned()
+}
+
+impl Format {
+    fn of(headers: &HeaderMap) -> Option<Format> {
+        let content_type = text(headers, CONTENT_TYPE);
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        [Format::Protobuf, Format::Json].into_iter().find(|format| essence.eq_ignore_ascii_case(format.content_type()))
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Format::Protobuf => "application/x-protobuf",
+            Format::Json => "application/json",
+        }
+    }
+
+    fn write(self, message: &(impl Message + Serialize)) -> Bytes {
+        match self {
+            Format::Protobuf => message.encode_to_vec().into(),
+            // Numbers and text always have a JSON form.
+            Format::Json => serde_json::to_vec(message).unwrap_or_else(|_| b"{}".to_vec()).into(),
+        }
+    }
+}
+
+fn failure(refused: &Refused, format: Format) -> Response<Body> {
+    let told = refused.answer();
+    let body = format.write(&Status::new(&told, refused.to_string()));
+    let mut response = answer(told.status, format.content_type(), body);
+    let headers = response.headers_mut();
+    if let Some(delay) = told.retry {
+        headers.insert(RETRY_AFTER, delay.as_secs().into());
+    }
+    match refused {
+        Refused::Method { allowed, .. } => {
+            headers.insert(ALLOW, HeaderValue::from_static(allowed));
+        }
+        Refused::Encoding { .. } => {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd"));
+        }
+        _ => {}
+    }
+    response
+}
+
+fn answer(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::new(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

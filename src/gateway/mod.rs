@@ -1,0 +1,218 @@
+//! The OTLP server: spans from other processes, over gRPC and HTTP, become events in a sink.
+//!
+//! | module | does |
+//! |---|---|
+//! | `connections` | accepts connections, speaks HTTP/1.1 and HTTP/2 on them, ends them in good order |
+//! | `grpc`, `http` | the two transports: what a request says, and how an answer is written |
+//! | `body` | reads a body within a size and a time |
+//! | `admission` | unpacks, decodes and hands over to the delivery: the same for both transports |
+//! | `refused` | why a request is not taken, and which status that is: the same for both transports |
+//! | `messages` | the few protobuf messages of the answers |
+//!
+//! gRPC is served without generated code: an OTLP request is one message behind five bytes, and this way both
+//! transports share one bounded path from the body to the decoder, which borrows from the very bytes that arrived. Both
+//! are served at both addresses, for a request says which it is: a client with the wrong port is served all the same.
+
+mod admission;
+mod body;
+mod connections;
+mod grpc;
+mod http;
+mod messages;
+mod refused;
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use self::admission::Admission;
+use self::body::Limits;
+use crate::config::Config;
+use crate::delivery::{Delivery, DeliveryError};
+use crate::sink::Sink;
+use crate::trace::Timing;
+use crate::trace::pending::{DEFAULT_MAX_BYTES, Tell};
+
+/// How many bytes a request may have, before and after decompression: what the OTLP specification recommends.
+const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
+/// How long a body may take to arrive.
+const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the sink may take for all that is left at the end.
+const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+
+/// What a [`Gateway`] is made of. Start from [`Options::new`] and change what shall differ.
+#[non_exhaustive]
+pub struct Options {
+    /// Where OTLP/gRPC is served; port 0 lets the system choose. 127.0.0.1:4317 by default.
+    pub grpc: Option<SocketAddr>,
+    /// Where OTLP/HTTP is served; port 0 lets the system choose. 127.0.0.1:4318 by default.
+    pub http: Option<SocketAddr>,
+    /// How many bytes a request may have, before and after decompression. 64 MiB by default.
+    pub max_body_bytes: usize,
+    /// How long a body may take to arrive. 30 seconds by default.
+    pub read_timeout: Duration,
+    /// How many bytes of spans may wait for the rest of their trace; beyond, the oldest traces are written as they are.
+    pub max_waiting_bytes: usize,
+    /// How long spans wait for the rest of their trace.
+    pub timing: Timing,
+    /// How spans become events.
+    pub config: Config,
+    /// Where the events go.
+    pub sink: Box<dyn Sink>,
+}
+
+impl Options {
+    /// The defaults, with events going to `sink`.
+    pub fn new(sink: Box<dyn Sink>) -> Self {
+        Options {
+            grpc: Some((Ipv4Addr::LOCALHOST, 4317).into()),
+            http: Some((Ipv4Addr::LOCALHOST, 4318).into()),
+            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            read_timeout: DEFAULT_READ_TIMEOUT,
+            max_waiting_bytes: DEFAULT_MAX_BYTES,
+            timing: Timing::default(),
+            config: Config::default(),
+            sink,
+        }
+    }
+}
+
+/// A server that has its addresses and waits to serve.
+pub struct Gateway {
+    grpc: Option<Listener>,
+    http: Option<Listener>,
+    admission: Arc<Admission>,
+}
+
+struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+/// What a gateway did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Requests that were taken, at least in part.
+    pub requests: u64,
+    /// Requests that were refused as a whole.
+    pub refused: u64,
+    /// Spans that were taken.
+    pub spans: u64,
+    /// Spans that were rejected while their neighbours were taken.
+    pub rejected_spans: u64,
+    /// Events that were written.
+    pub events: u64,
+    /// Events that were lost because the sink failed for too long.
+    pub events_lost: u64,
+}
+
+/// Why a gateway cannot start, or has not ended well.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// Neither address was given.
+    #[error("nothing to listen on; give an address for gRPC, for HTTP or for both")]
+    NoAddress,
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} for {transport}: {source}; {}", remedy(source))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What for: OTLP/gRPC or OTLP/HTTP.
+        transport: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system gives no thread for the delivery.
+    #[error("cannot start the thread that writes events: {0}; allow this process more threads or memory")]
+    Thread(#[source] io::Error),
+    /// At the end some events could not be written.
+    #[error("not all events were written: {source} ({summary})")]
+    Undelivered {
+        /// What the delivery says.
+        source: DeliveryError,
+        /// What was done until then.
+        summary: Summary,
+    },
+}
+
+impl Gateway {
+    /// Opens the addresses. Connections wait in the system's queue until [`Gateway::serve`].
+    ///
+    /// # Errors
+    /// If an address cannot be listened on, or no thread can be started.
+    pub async fn bind(options: Options) -> Result<Self, GatewayError> {
+        if options.grpc.is_none() && options.http.is_none() {
+            return Err(GatewayError::NoAddress);
+        }
+        let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
+        let http = Listener::open(options.http, "OTLP/HTTP").await?;
+        let tell = Tell::WhenDue(options.timing);
+        let delivery = Delivery::start(options.config, tell, options.max_waiting_bytes, options.sink)
+            .map_err(GatewayError::Thread)?;
+        let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
+        Ok(Gateway { grpc, http, admission: Arc::new(Admission::new(delivery, limits)) })
+    }
+
+    /// Where OTLP/gRPC is served, with the real port; `None` if it was not asked for.
+    pub fn grpc_addr(&self) -> Option<SocketAddr> {
+        self.grpc.as_ref().map(|listener| listener.address)
+    }
+
+    /// Where OTLP/HTTP is served, with the real port; `None` if it was not asked for.
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|listener| listener.address)
+    }
+
+    /// Serves until `shutdown` resolves. Then nothing new is accepted, requests on their way get five seconds to be
+    /// answered, and all spans that wait become events in the sink.
+    ///
+    /// # Errors
+    /// If not all events could be written at the end.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<Summary, GatewayError> {
+        let sockets = [self.grpc, self.http].map(|listener| listener.map(|listener| listener.socket));
+        connections::serve(sockets, &self.admission, shutdown).await;
+        // The sink blocks: not on a thread that runs tasks.
+        let admission = self.admission.clone();
+        let stopped = tokio::task::spawn_blocking(move || admission.stop(DRAIN_LIMIT)).await;
+        let summary = self.admission.summary();
+        match stopped.unwrap_or(Err(DeliveryError::Stopped)) {
+            // Batches that found the queue full were refused, and their clients told to send them again.
+            Ok(()) | Err(DeliveryError::Lost(_, 0)) => Ok(summary),
+            Err(source) => Err(GatewayError::Undelivered { source, summary }),
+        }
+    }
+}
+
+impl Listener {
+    async fn open(address: Option<SocketAddr>, transport: &'static str) -> Result<Option<Self>, GatewayError> {
+        let Some(address) = address else { return Ok(None) };
+        let opened = async {
+            let socket = TcpListener::bind(address).await?;
+            Ok(Listener { address: socket.local_addr()?, socket })
+        };
+        opened.await.map(Some).map_err(|source| GatewayError::Listen { address, transport, source })
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { requests, refused, spans, rejected_spans, events, events_lost } = self;
+        write!(f, "{requests} requests taken, {refused} refused; {spans} spans taken, {rejected_spans} rejected; ")?;
+        write!(f, "{events} events written, {events_lost} lost")
+    }
+}
+
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        ErrorKind::AddrInUse => {
+            "stop the program that listens there (another gateway, a Collector?), or choose another port"
+        }
+        ErrorKind::AddrNotAvailable => "choose an address that this machine has",
+        ErrorKind::PermissionDenied => "choose a port from 1024 up, or allow this user the lower ones",
+        _ => "choose another address",
+    }
+}
