@@ -99,7 +99,8 @@ impl Delivery {
             last_error: None,
             lost_told: (0, 0),
         };
-        let thread = std::thread::Builder::new().name("failproof-delivery".to_owned()).spawn(move || worker.run(messages))?;
+        let thread =
+            std::thread::Builder::new().name("failproof-delivery".to_owned()).spawn(move || worker.run(messages))?;
         Ok(Delivery { queue, counters, thread: Mutex::new(Some(thread)) })
     }
 
@@ -151,7 +152,9 @@ impl Delivery {
             match self.queue.try_send(message) {
                 Ok(()) => break,
                 Err(TrySendError::Disconnected(_)) => return Err(DeliveryError::Stopped),
-                Err(TrySendError::Full(_)) if Instant::now() >= deadline => return Err(DeliveryError::Timeout(timeout)),
+                Err(TrySendError::Full(_)) if Instant::now() >= deadline => {
+                    return Err(DeliveryError::Timeout(timeout));
+                }
                 Err(TrySendError::Full(back)) => message = back,
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -229,10 +232,8 @@ impl Worker {
         if let Some(error) = &self.last_error {
             return Err(DeliveryError::Sink(error.clone()));
         }
-        let lost = (
-            self.counters.spans_lost.load(Ordering::Relaxed),
-            self.counters.events_lost.load(Ordering::Relaxed),
-        );
+        let lost =
+            (self.counters.spans_lost.load(Ordering::Relaxed), self.counters.events_lost.load(Ordering::Relaxed));
         let (spans, events) = (lost.0 - self.lost_told.0, lost.1 - self.lost_told.1);
         self.lost_told = lost;
         if spans + events > 0 { Err(DeliveryError::Lost(spans, events)) } else { Ok(()) }

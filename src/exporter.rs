@@ -83,7 +83,9 @@ impl SpanExporter for FailproofSpanExporter {
         if self.delivery.send(spans) {
             Ok(())
         } else {
-            Err(OTelSdkError::InternalFailure("the delivery's queue is full or shut down: the batch is refused".to_owned()))
+            Err(OTelSdkError::InternalFailure(
+                "the delivery's queue is full or shut down: the batch is refused".to_owned(),
+            ))
         }
     }
 

@@ -10,6 +10,8 @@ mod encode;
 pub mod event;
 pub mod exception;
 mod exporter;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 mod once;
 pub mod otlp;
 mod processor;

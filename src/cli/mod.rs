@@ -1,10 +1,10 @@
 //! The program `failproof-otel`.
 
 mod convert;
-mod explain;
-mod options;
 #[cfg(feature = "gateway")]
 mod example;
+mod explain;
+mod options;
 #[cfg(feature = "gateway")]
 mod serve;
 

@@ -98,7 +98,10 @@ impl Dialect for GenAi {
             (Fact::Streaming, &["gen_ai.request.stream", "gen_ai.is_streaming"]),
             (Fact::ToolName, &["gen_ai.tool.name", "gen_ai.data_source.id"]),
             (Fact::ToolCallId, &["gen_ai.tool.call.id"]),
-            (Fact::ToolInput, &["gen_ai.tool.call.arguments", "gen_ai.retrieval.query.text", "gen_ai.memory.query.text"]),
+            (
+                Fact::ToolInput,
+                &["gen_ai.tool.call.arguments", "gen_ai.retrieval.query.text", "gen_ai.memory.query.text"],
+            ),
             (Fact::ToolOutput, &["gen_ai.tool.call.result", "gen_ai.retrieval.documents", "gen_ai.memory.records"]),
             (Fact::ToolKind, &["gen_ai.tool.type"]),
         ]

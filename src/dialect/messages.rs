@@ -21,9 +21,9 @@ pub(crate) fn normalize_messages(messages: Json) -> Vec<Json> {
 
 /// The content of a model's answer: its blocks, or its text.
 pub(crate) fn normalize_answer(messages: Json) -> Option<Json> {
-    let contents = normalize_messages(messages).into_iter().filter_map(|mut message| {
-        message.as_object_mut().and_then(|message| message.shift_remove("content"))
-    });
+    let contents = normalize_messages(messages)
+        .into_iter()
+        .filter_map(|mut message| message.as_object_mut().and_then(|message| message.shift_remove("content")));
     let mut contents: Vec<Json> = contents.collect();
     if contents.len() <= 1 {
         return contents.pop();
@@ -85,8 +85,7 @@ pub(crate) fn normalize_tools(tools: Json) -> Vec<Json> {
 }
 
 /// Keys under which a tool's schema stands.
-const SCHEMA_KEYS: [&str; 5] =
-    ["input_schema", "parameters", "inputSchema", "parameters_json_schema", "json_schema"];
+const SCHEMA_KEYS: [&str; 5] = ["input_schema", "parameters", "inputSchema", "parameters_json_schema", "json_schema"];
 
 fn normalize_tool(tool: Json) -> Option<Json> {
     let tool = match tool {
@@ -132,10 +131,13 @@ fn normalize_message(message: Json) -> Option<Json> {
     };
     let content = match (role.as_str(), message.remove("tool_call_id").or_else(|| message.remove("id"))) {
         ("tool", Some(id)) => {
-            let answers_already = content.as_array().is_some_and(|blocks| {
-                blocks.iter().any(|block| block["type"] == "tool_result")
-            });
-            if answers_already { content } else { json!([{"type": "tool_result", "tool_use_id": id, "content": content}]) }
+            let answers_already =
+                content.as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "tool_result"));
+            if answers_already {
+                content
+            } else {
+                json!([{"type": "tool_result", "tool_use_id": id, "content": content}])
+            }
         }
         _ if calls.is_empty() => content,
         _ => {
@@ -191,9 +193,8 @@ fn normalize_part(part: Json) -> Json {
 
 /// Media and whatever else: its type, its mime type and where it is or how big, never the bytes.
 fn media(kind: &str, mut part: Map<String, Json>) -> Json {
-    let uri = take(&mut part, &["uri", "url", "file_id"]).filter(|uri| {
-        uri.as_str().is_none_or(|uri| !uri.starts_with("data:"))
-    });
+    let uri = take(&mut part, &["uri", "url", "file_id"])
+        .filter(|uri| uri.as_str().is_none_or(|uri| !uri.starts_with("data:")));
     let mime_type = take(&mut part, &["mime_type", "media_type"]);
     let modality = take(&mut part, &["modality"]);
     let encoded = take(&mut part, &["content", "data", "source", "image_url"]);

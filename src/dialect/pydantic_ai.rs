@@ -48,7 +48,10 @@ impl Dialect for PydanticAi {
             (Fact::OutputTokens, &["gen_ai.aggregated_usage.output_tokens"]),
             (
                 Fact::CacheReadTokens,
-                &["gen_ai.aggregated_usage.cache_read.input_tokens", "gen_ai.aggregated_usage.details.cache_read_tokens"],
+                &[
+                    "gen_ai.aggregated_usage.cache_read.input_tokens",
+                    "gen_ai.aggregated_usage.details.cache_read_tokens",
+                ],
             ),
             (
                 Fact::CacheWriteTokens,
@@ -142,10 +145,11 @@ fn own_prompt(messages: Vec<Json>, index: usize) -> Option<String> {
             group += 1;
         }
         previous_is_answer = is_answer;
-        if group >= index && message["role"] == "user" {
-            if let Some(text) = text_of(&message["content"]) {
-                return Some(text);
-            }
+        if group >= index
+            && message["role"] == "user"
+            && let Some(text) = text_of(&message["content"])
+        {
+            return Some(text);
         }
     }
     None

@@ -5,8 +5,8 @@
 //! in their order and shape, `limits` the sizes, `agent_id` and `time` the forms of names and times.
 
 mod agent_id;
-mod line;
 mod limits;
+mod line;
 mod schema;
 mod time;
 
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use agent_id::normalize_agent_id;
 pub(crate) use agent_id::UNNAMED_AGENT;
+pub use agent_id::normalize_agent_id;
 pub use limits::{
     BATCH_LIMIT, DEPTH_LIMIT, EXTRAS_LIMIT, ITEMS_LIMIT, LINE_LIMIT, MESSAGES_LIMIT, TEXT_LIMIT, truncate_front,
     truncate_head,

@@ -221,7 +221,7 @@ impl<'t> Lines<'t> {
         Some(self.rest()).filter(|rest| !rest.is_empty())
     }
 
-    /// To the next line that starts as a document does. Inside a document that is spread over lines, these are indented.
+    /// To the next line that starts as a document does. In a document that is spread over lines, all are indented.
     fn skip_to_document(&mut self) {
         loop {
             self.advance(first_line(self.rest()).len());

@@ -27,8 +27,9 @@ use crate::span::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, Status, 
 ///
 /// # Errors
 ///
-/// [`ReadError::Json`] if it is not JSON or a list of its frame is none, [`ReadError::NotSpans`] if it is something else, such as logs,
-/// [`ReadError::TooManySpans`] beyond the budget. What is wrong with a part is in [`Spans::rejected`] instead.
+/// [`ReadError::Json`] if it is not JSON or its frame has, for example, text where a list belongs;
+/// [`ReadError::NotSpans`] if it is something else, such as logs; [`ReadError::TooManySpans`] beyond the budget. What
+/// is wrong inside a span, a scope or a resource is in [`Spans::rejected`] instead.
 pub fn read(bytes: &[u8], budget: &Budget) -> Result<Spans<'static>, ReadError> {
     // The lossy check alone would be ten times slower.
     let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
@@ -243,11 +244,15 @@ impl Reader<'_> {
                 span.dropped_attributes = u32::try_from(value.u64()?).unwrap_or(u32::MAX);
             }
             "events" => {
-                for event in value.elements()?.into_iter().filter(|event| *event != Node::Null) {
+                for event in value.elements()? {
                     if span.events.len() == self.budget.max_events {
                         excess.events += 1;
-                    } else {
-                        span.events.push(self.event(event, excess)?);
+                        continue;
+                    }
+                    let event = self.event(event, excess)?;
+                    // An empty one says nothing; `null` is one.
+                    if event != SpanEvent::default() {
+                        span.events.push(event);
                     }
                 }
             }

@@ -5,7 +5,7 @@
 //! | [`protobuf`] | an `ExportTraceServiceRequest`, text borrowed |
 //! | [`json`] | OTLP/JSON, also as careless producers write it |
 //! | [`sdk`] | what `opentelemetry_sdk` hands to processors and exporters |
-//! | [`file`] | a recording in any of these forms, recognised by content |
+//! | [`mod@file`] | a recording in any of these forms, recognised by content |
 //! | `decompress` | gzip and zstd, with a cap (feature `compression`) |
 //!
 //! All of them keep three rules. A span that can't be accepted is reported with its place and takes no neighbour along;
@@ -34,8 +34,8 @@ use crate::span::Span;
 pub struct Budget {
     /// Spans in a request; one more and the request is refused ([`ReadError::TooManySpans`]).
     pub max_spans: usize,
-    /// Attributes of a span, an event, a scope or a resource. Excess ones are left out, and counted in the span's
-    /// `dropped_attributes`.
+    /// Attributes of a span, an event, a scope or a resource. Excess ones are left out: those of spans and events are
+    /// counted in the span's `dropped_attributes`, the others are reported.
     pub max_attributes: usize,
     /// Events of a span. Excess ones are left out and reported.
     pub max_events: usize,

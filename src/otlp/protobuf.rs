@@ -99,14 +99,14 @@ impl<'a> Reader<'a, '_> {
         let scope = Arc::new(scope);
         for (index, span) in message.all(2).enumerate() {
             let message = span?;
-            let place = format_args!("{place}.spans[{index}]");
+            let place = || format!("{place}.spans[{index}]");
             match self.span(message, resource, &scope) {
                 Ok((span, 0)) => self.found.spans.push(span),
                 Ok((span, events)) => {
-                    self.found.report(place, format_args!("{events} of its events are beyond the limit"));
+                    self.found.report(place(), format_args!("{events} of its events are beyond the limit"));
                     self.found.spans.push(span);
                 }
-                Err(malformed) => self.found.reject_span(place, name_of(message), malformed),
+                Err(malformed) => self.found.reject_span(place(), name_of(message), malformed),
             }
         }
         Ok(())
@@ -174,7 +174,13 @@ impl<'a> Reader<'a, '_> {
                 9 => excess_attributes += self.attribute(&mut span.attributes, field)?,
                 10 => span.dropped_attributes = field.varint()? as u32,
                 11 if span.events.len() == self.budget.max_events => excess_events += 1,
-                11 => span.events.push(self.event(field.message()?, &mut excess_attributes)?),
+                11 => {
+                    let event = self.event(field.message()?, &mut excess_attributes)?;
+                    // An empty one says nothing, and would make 56 bytes of two.
+                    if event != SpanEvent::default() {
+                        span.events.push(event);
+                    }
+                }
                 15 => status(field.message()?, &mut span.status)?,
                 16 => span.parent_is_remote = parent_is_remote(field.fixed32()?),
                 _ => {}

@@ -22,11 +22,11 @@ pub(super) fn exception_of(
     }
     let error_type = span.attributes.text("error.type");
     let failed = span.status.code == StatusCode::Error || error_type.is_some();
-    let noted = span.events.iter().filter(|event| event.name == "exception");
+    let mut noted = span.events.iter().filter(|event| event.name == "exception");
     let escaped = |event: &&SpanEvent<'_>| {
         event.attributes.get("exception.escaped").and_then(|escaped| escaped.as_bool()) == Some(true)
     };
-    match noted.clone().rev().find(escaped).or_else(|| noted.last()) {
+    match noted.clone().rev().find(escaped).or_else(|| noted.next_back()) {
         Some(event) => {
             let exception = from_event(event, span, error_type, classifier);
             let steers = matches!(exception.class, Class::ControlFlow | Class::Cancellation);
@@ -44,12 +44,7 @@ fn told_by_attributes(reading: &Reading<'_>, classifier: &Classifier) -> Option<
         .then(|| classifier.exception(&spelled.unwrap_or_default(), &message.unwrap_or_default(), None))
 }
 
-fn from_event(
-    event: &SpanEvent<'_>,
-    span: &Span<'_>,
-    error_type: Option<&str>,
-    classifier: &Classifier,
-) -> Exception {
+fn from_event(event: &SpanEvent<'_>, span: &Span<'_>, error_type: Option<&str>, classifier: &Classifier) -> Exception {
     let spelled = event.attributes.text("exception.type").or(error_type).unwrap_or_default();
     let stacktrace = event.attributes.text("exception.stacktrace");
     let message = match event.attributes.get("exception.message") {

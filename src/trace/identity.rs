@@ -121,14 +121,15 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>)
         }
         if adopted {
             tree.agents[agent].start = tree.agents[agent].start.min(span.start);
-            tree.agents[agent].end = tree.agents[agent].end.max(span.end.or(closed_at).unwrap_or(span.start).max(span.start));
+            tree.agents[agent].end =
+                tree.agents[agent].end.max(span.end.or(closed_at).unwrap_or(span.start).max(span.start));
             tree.agents[agent].is_open |= span.end.or(closed_at).is_none();
         }
     }
     for agent in &mut tree.agents {
-        agent.leaves.sort_by_key(|leaf| {
-            tree.nodes.get(*leaf).map(|node| (node.span.start, node.span.span_id.to_bytes()))
-        });
+        agent
+            .leaves
+            .sort_by_key(|leaf| tree.nodes.get(*leaf).map(|node| (node.span.start, node.span.span_id.to_bytes())));
     }
 }
 
@@ -136,7 +137,10 @@ fn orphan_name(tree: &Tree<'_>, at: usize) -> String {
     let node = &tree.nodes[at];
     let own = || node.reading.as_ref().and_then(|reading| reading.text(Fact::AgentName));
     let by_hand = node.agent_said.or_else(|| node.span.resource.attributes.text(AGENT_ID));
-    by_hand.map(str::to_owned).or_else(|| own().map(|name| name.into_owned())).unwrap_or_else(|| UNNAMED_AGENT.to_owned())
+    by_hand
+        .map(str::to_owned)
+        .or_else(|| own().map(|name| name.into_owned()))
+        .unwrap_or_else(|| UNNAMED_AGENT.to_owned())
 }
 
 /// Whether a nested agent opens a session of its own: only if somebody said so by hand, between it and the agent around.

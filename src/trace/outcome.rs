@@ -110,7 +110,7 @@ fn history_shows_answer(tree: &Tree<'_>, at: usize, reading: &Reading<'_>) -> bo
     let is_request = |node: &&Node<'_>| node.reading.as_ref().is_some_and(|reading| reading.kind == Kind::Model);
     let requests = || tree.agents[at].leaves.iter().map(|leaf| &tree.nodes[*leaf]).filter(is_request);
     let sent = requests().filter_map(|node| node.reading.as_ref()).map(|request| turns(request, Fact::InputMessages));
-    let Some(last) = requests().last() else { return false };
+    let Some(last) = requests().next_back() else { return false };
     let skipped = last.exception.as_ref().is_some_and(|exception| exception.class == Class::ControlFlow);
     let answered = skipped || last.reading.as_ref().is_some_and(|request| request.has(Fact::ResponseModel));
     // A request that was skipped does not tell what it would have sent: one turn at least.
@@ -133,7 +133,9 @@ fn turns(reading: &Reading<'_>, fact: Fact) -> usize {
 }
 
 fn leaf_told(tree: &Tree<'_>, at: usize, error: &Exception) -> bool {
-    tree.agents[at].leaves.iter().filter_map(|leaf| tree.nodes[*leaf].exception.as_ref()).any(|told| {
-        told.is_error() && told.type_name == error.type_name && told.message == error.message
-    })
+    tree.agents[at]
+        .leaves
+        .iter()
+        .filter_map(|leaf| tree.nodes[*leaf].exception.as_ref())
+        .any(|told| told.is_error() && told.type_name == error.type_name && told.message == error.message)
 }

@@ -105,9 +105,13 @@ impl Pending {
         for (id, trace) in &mut self.traces {
             match self.tell {
                 Tell::AtOnce(_) if trace.is_dirty => due.push(*id),
-                Tell::AtOnce(remember) if !trace.has_open() && now.duration_since(trace.last) >= remember => done.push(*id),
+                Tell::AtOnce(remember) if !trace.has_open() && now.duration_since(trace.last) >= remember => {
+                    done.push(*id)
+                }
                 Tell::WhenDue(timing) if trace.is_dirty && trace.is_due(timing, now) => due.push(*id),
-                Tell::WhenDue(timing) if !trace.is_dirty && now.duration_since(trace.last) >= timing.idle => done.push(*id),
+                Tell::WhenDue(timing) if !trace.is_dirty && now.duration_since(trace.last) >= timing.idle => {
+                    done.push(*id)
+                }
                 Tell::AtOnce(_) | Tell::WhenDue(_) => {}
             }
         }
@@ -123,9 +127,10 @@ impl Pending {
     /// way waits on: told now, its calls would belong to nobody.
     pub fn flush(&mut self) -> Vec<Event> {
         let at_once = matches!(self.tell, Tell::AtOnce(_));
-        let known = self.traces.iter_mut().filter_map(|(id, trace)| {
-            (trace.is_dirty && (at_once || trace.is_complete())).then_some(*id)
-        });
+        let known = self
+            .traces
+            .iter_mut()
+            .filter_map(|(id, trace)| (trace.is_dirty && (at_once || trace.is_complete())).then_some(*id));
         let known = known.collect();
         self.tell_all(known)
     }
@@ -145,7 +150,8 @@ impl Pending {
     fn tell_all(&mut self, mut ids: Vec<TraceId>) -> Vec<Event> {
         // As everywhere: traces by their first event, whatever order they came in.
         ids.sort_unstable_by_key(|id| id.to_bytes());
-        let mut told: Vec<Vec<Event>> = ids.into_iter().map(|id| self.tell(id)).filter(|events| !events.is_empty()).collect();
+        let mut told: Vec<Vec<Event>> =
+            ids.into_iter().map(|id| self.tell(id)).filter(|events| !events.is_empty()).collect();
         told.sort_by_key(|events| events.first().map(|event| event.time));
         told.into_iter().flatten().collect()
     }
@@ -183,7 +189,10 @@ impl Pending {
             }
             if waits {
                 crate::once::warn("told-early", || {
-                    format!("more than {} bytes of spans wait: the oldest traces are told before they are complete", self.max_bytes)
+                    format!(
+                        "more than {} bytes of spans wait: the oldest traces are told before they are complete",
+                        self.max_bytes
+                    )
                 });
                 events.extend(self.tell(id));
             }

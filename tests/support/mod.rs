@@ -1,7 +1,11 @@
 //! What several tests need.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod contract;
+pub mod invariants;
 pub mod parity;
+pub mod recorded;
+pub mod spans;
 
 use std::path::{Path, PathBuf};
 
@@ -36,4 +40,18 @@ pub fn events(spans: &[Span<'_>], mapping: &Mapping, policy: Policy) -> Vec<Valu
 /// JSON lines as values.
 pub fn parse_lines(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+}
+
+/// All spans of an OTLP/JSON request, as they stand there.
+pub fn otlp_spans(json: &str) -> Vec<Value> {
+    let request: Value = serde_json::from_str(json).expect("the request is JSON");
+    let list = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
+    let scopes = list(&request, "resourceSpans").into_iter().flat_map(|resource| list(&resource, "scopeSpans"));
+    scopes.flat_map(|scope| list(&scope, "spans")).collect()
+}
+
+/// An attribute's text; `null` if there is none.
+pub fn attribute(holder: &Value, name: &str) -> Value {
+    let found = holder["attributes"].as_array().into_iter().flatten().find(|attribute| attribute["key"] == name);
+    found.map_or(Value::Null, |attribute| attribute["value"]["stringValue"].clone())
 }

@@ -55,7 +55,10 @@ pub fn judge(truth: &Value, events: &[Value]) -> Verdict {
                 got.iter().filter(|(agent, _)| fits(name, agent)).flat_map(|(_, outcomes)| outcomes).collect();
             let expected: Vec<&str> = expected.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             expected.len() == ended.len()
-                && expected.iter().zip(&ended).all(|(want, got)| want == got || (*want == "open" && *got == "cancelled"))
+                && expected
+                    .iter()
+                    .zip(&ended)
+                    .all(|(want, got)| want == got || (*want == "open" && *got == "cancelled"))
         });
         verdict.note(&soft, "outcomes", holds, truth["outcomes"].to_string(), format!("{got:?}"));
     }
@@ -72,8 +75,7 @@ pub fn judge(truth: &Value, events: &[Value]) -> Verdict {
     }
     judge_tools(truth, events, &soft, &mut verdict);
     if let Some(hooks) = truth["hooks"].as_array().or(truth["hooks_at_least"].as_array()) {
-        let got: Vec<&str> =
-            of_type("hook_triggered").iter().filter_map(|event| event["hook_name"].as_str()).collect();
+        let got: Vec<&str> = of_type("hook_triggered").iter().filter_map(|event| event["hook_name"].as_str()).collect();
         let want: Vec<&str> = hooks.iter().filter_map(Value::as_str).collect();
         verdict.note(&soft, "hooks", sorted(&want) == sorted(&got), format!("{want:?}"), format!("{got:?}"));
     }
@@ -96,7 +98,8 @@ pub fn judge(truth: &Value, events: &[Value]) -> Verdict {
                 .filter(|event| event["agent_id"].as_str().is_some_and(|agent| fits(child, agent)))
                 .map(|event| event["parent_id"].as_str().unwrap_or("none"))
                 .collect();
-            let holds = !got.is_empty() && parent.as_str().is_some_and(|parent| got.iter().all(|got| fits(parent, got)));
+            let holds =
+                !got.is_empty() && parent.as_str().is_some_and(|parent| got.iter().all(|got| fits(parent, got)));
             verdict.note(&soft, "parents", holds, format!("{child} under {parent}"), format!("{got:?}"));
         }
     }
@@ -120,11 +123,15 @@ pub fn judge(truth: &Value, events: &[Value]) -> Verdict {
 fn judge_tools(truth: &Value, events: &[Value], soft: &[&str], verdict: &mut Verdict) {
     let Some(expected) = truth["tools"].as_array() else { return };
     let optional: Vec<&Value> = truth["tools_optional"].as_array().into_iter().flatten().collect();
-    let is_optional = |event: &Value| optional.iter().any(|tool| tool[0] == event["tool_name"] || **tool == event["tool_name"]);
-    let uses: Vec<&Value> =
-        events.iter().filter(|event| event["type"] == "tool_use" && !is_optional(event)).collect();
+    let is_optional =
+        |event: &Value| optional.iter().any(|tool| tool[0] == event["tool_name"] || **tool == event["tool_name"]);
+    let uses: Vec<&Value> = events.iter().filter(|event| event["type"] == "tool_use" && !is_optional(event)).collect();
     let names: Vec<&str> = uses.iter().filter_map(|event| event["tool_name"].as_str()).collect();
-    let want: Vec<&str> = expected.iter().filter(|tool| !optional.iter().any(|other| other[0] == tool[0])).filter_map(|tool| tool[0].as_str()).collect();
+    let want: Vec<&str> = expected
+        .iter()
+        .filter(|tool| !optional.iter().any(|other| other[0] == tool[0]))
+        .filter_map(|tool| tool[0].as_str())
+        .collect();
     let holds = sorted(&names) == sorted(&want);
     verdict.note(soft, "tools.names", holds, format!("{want:?}"), format!("{names:?}"));
     if !holds {

@@ -24,9 +24,8 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     let tree = writer.tree;
     let (agent, node) = (&tree.agents[at], &tree.nodes[node]);
     let Some(reading) = &node.reading else { return };
-    let draft = |writer: &Writer<'_, '_>, kind, time, place| {
-        writer.draft(kind, time, agent, node.span, Some(reading), place)
-    };
+    let draft =
+        |writer: &Writer<'_, '_>, kind, time, place| writer.draft(kind, time, agent, node.span, Some(reading), place);
 
     let mut start = draft(writer, EventType::AgentStart, agent.start, writer.start_of(at));
     start.set(Field::Goal, run.goal());

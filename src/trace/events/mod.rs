@@ -198,7 +198,10 @@ fn environment(resource: &Resource, mapping: &Mapping) -> Arc<str> {
         Some(name) if !name.contains(',') => Arc::from(name),
         Some(name) => {
             crate::once::warn("environment-comma", || {
-                format!("environment {name:?} holds a comma, which Failproof does not store: using {}", mapping.default_environment)
+                format!(
+                    "environment {name:?} holds a comma, which Failproof does not store: using {}",
+                    mapping.default_environment
+                )
             });
             mapping.default_environment.clone()
         }

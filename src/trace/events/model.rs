@@ -8,9 +8,7 @@ use super::super::run::{Run, Usage};
 use super::agent::add_cost;
 use super::{Leaf, Writer};
 use crate::dialect::Fact;
-use crate::dialect::messages::{
-    answer_role, instructions_text, normalize_answer, normalize_tools, system_of_messages,
-};
+use crate::dialect::messages::{answer_role, instructions_text, normalize_answer, normalize_tools, system_of_messages};
 use crate::event::{EventType, Field};
 
 /// Who answers if the span does not say.

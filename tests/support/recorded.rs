@@ -1,0 +1,104 @@
+//! Recordings of Pydantic AI programs: the spans that were exported, and what the official adapter told of the same run.
+
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, OnceLock};
+
+use opentelemetry_failproof::Policy;
+use opentelemetry_failproof::span::Span;
+use opentelemetry_failproof::trace::Mapping;
+use serde_json::Value;
+
+use super::{fixtures, lines, parse_lines, spans_of};
+
+/// One program, recorded under one setting of the instrumentation.
+pub struct Recording {
+    pub scenario: String,
+    pub label: String,
+    /// The spans as OTLP/JSON.
+    pub json: String,
+    /// The events of the official adapter.
+    pub official: Vec<Value>,
+    lines: OnceLock<String>,
+}
+
+/// All that `tests/fixtures` has, in order of their names.
+pub fn recordings() -> &'static [Recording] {
+    static ALL: LazyLock<Vec<Recording>> = LazyLock::new(|| {
+        let mut all: Vec<Recording> = list(&folder()).iter().flat_map(|scenario| labels(scenario)).collect();
+        all.sort_by_key(Recording::name);
+        all
+    });
+    &ALL
+}
+
+/// The recordings of one scenario.
+pub fn scenario(name: &str) -> impl Iterator<Item = &'static Recording> {
+    let mut found = recordings().iter().filter(move |recording| recording.scenario == name).peekable();
+    assert!(found.peek().is_some(), "there is a recording of {name}");
+    found
+}
+
+/// The recording of a scenario under one label.
+pub fn recording(name: &str, label: &str) -> &'static Recording {
+    scenario(name).find(|recording| recording.label == label).expect("the recording exists")
+}
+
+/// What each span of a recording held when it started, in the order of the starts; for a few recordings only.
+pub fn starts(scenario: &str, label: &str) -> Option<Vec<Value>> {
+    let path = folder().join(scenario).join(format!("{label}.starts.json.zst"));
+    path.exists().then(|| serde_json::from_str(&unpack(&path)).expect("the starts are JSON"))
+}
+
+impl Recording {
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.scenario, self.label)
+    }
+
+    pub fn spans(&self) -> Vec<Span<'static>> {
+        spans_of(self.json.as_bytes())
+    }
+
+    /// Whether the spans were to hold what was said.
+    pub fn has_content(&self) -> bool {
+        !self.label.contains("nocontent")
+    }
+
+    /// Our lines, as the defaults give them.
+    pub fn lines(&self) -> &str {
+        self.lines.get_or_init(|| self.mapped(&Mapping::default()))
+    }
+
+    /// Our events, as the defaults give them.
+    pub fn events(&self) -> Vec<Value> {
+        parse_lines(self.lines())
+    }
+
+    /// Our lines, with content captured as the official adapter was told to.
+    pub fn mapped(&self, mapping: &Mapping) -> String {
+        let capture_content = !self.label.ends_with("nocontent");
+        lines(&self.spans(), mapping, Policy { capture_content, ..Policy::default() })
+    }
+}
+
+fn folder() -> PathBuf {
+    fixtures("pydantic-ai")
+}
+
+fn labels(scenario: &Path) -> Vec<Recording> {
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
+    let recording = |spans: &PathBuf| {
+        let label = name(spans).strip_suffix(".spans.json.zst")?.to_owned();
+        let official = parse_lines(&unpack(&scenario.join(format!("{label}.events.jsonl.zst"))));
+        Some(Recording { scenario: name(scenario), label, json: unpack(spans), official, lines: OnceLock::new() })
+    };
+    list(scenario).iter().filter_map(recording).collect()
+}
+
+fn list(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).expect("the folder exists").map(|entry| entry.expect("it can be read").path()).collect()
+}
+
+fn unpack(path: &Path) -> String {
+    let packed = std::fs::read(path).expect("the file can be read");
+    String::from_utf8(zstd::decode_all(packed.as_slice()).expect("it is zstd")).expect("it is UTF-8")
+}
