@@ -122,7 +122,7 @@ fn an_outcome_said_by_hand_is_one_of_three_words_and_a_failure_is_never_lost() {
 #[test]
 fn an_outcome_said_by_hand_comes_before_what_the_span_s_status_says() {
     let job = span(1, "job").with("failproof.agent_id", "a").raises("ValueError", "no");
-    assert_eq!(story_of(&[job.clone()]), ["agent_start a", "error a ValueError", "agent_end a failed"]);
+    assert_eq!(story_of(std::slice::from_ref(&job)), ["agent_start a", "error a ValueError", "agent_end a failed"]);
     assert_eq!(story_of(&[job.with("failproof.outcome", "success")]), ["agent_start a", "agent_end a success"]);
 }
 

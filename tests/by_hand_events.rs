@@ -15,9 +15,11 @@ fn text(text: &str) -> Value<'static> {
     Value::from(text.to_owned())
 }
 
+type Said = (&'static str, Vec<(&'static str, Value<'static>)>, Json);
+
 /// Of every type the fields as attributes, and as they are to stand on the event.
 #[rustfmt::skip]
-fn all_types() -> Vec<(&'static str, Vec<(&'static str, Value<'static>)>, Json)> {
+fn all_types() -> Vec<Said> {
     let texts = |items: &[&str]| Value::Array(items.iter().map(|item| text(item)).collect());
     vec![
         ("agent_start", vec![("goal", text("g")), ("parent_id", text("boss"))], json!({"goal": "g", "parent_id": "boss"})),
@@ -138,7 +140,7 @@ fn what_a_type_does_not_declare_is_an_extra_and_overwrites_nothing() {
         ("fw_node", "n"),
     ];
     let [event] = said(&[("human_pause", texts(&fields))]).try_into().unwrap();
-    assert_eq!(story(&[event.clone()]), ["human_pause inventory"]);
+    assert_eq!(story(std::slice::from_ref(&event)), ["human_pause inventory"]);
     assert_eq!(
         (&event["environment"], &event["fw_order"], &event["fw_node"]),
         (&json!("dev"), &json!("7"), &json!("n"))

@@ -271,3 +271,29 @@ fn a_policy_changes_nothing_of_the_order() {
         assert_eq!(kinds(&String::from_utf8(without).unwrap()), kinds(&lines(&spans)), "{name}");
     }
 }
+
+#[test]
+fn the_checker_sees_what_is_broken() {
+    let spans = [agent(1, "a").raises("ValueError", "no"), tool(2, "t").under(1), agent(3, "b").under(2)];
+    let sound: Vec<String> = lines(&spans).lines().map(str::to_owned).collect();
+    assert_eq!(sound.len(), 7);
+    assert_eq!(invariants::check(&sound.join("\n")), Ok(()));
+    for at in 0..sound.len() {
+        let without = [&sound[..at], &sound[at + 1..]].concat();
+        // An error or the agent of nobody can be missing; nothing else can.
+        assert_eq!(invariants::check(&without.join("\n")).is_ok(), sound[at].contains("\"type\":\"error\""), "{at}");
+        for other in at + 1..sound.len() {
+            let mut swapped = sound.clone();
+            swapped.swap(at, other);
+            assert!(invariants::check(&swapped.join("\n")).is_err(), "{at} and {other}");
+        }
+    }
+    for (good, bad) in [
+        ("\"a\"", "\" \""),
+        ("dev", "a,b"),
+        ("\"failed\"", "\"failure\""),
+        ("\"duration_ms\":996", "\"duration_ms\":0.5"),
+    ] {
+        assert!(invariants::check(&sound.join("\n").replace(good, bad)).is_err(), "{bad}");
+    }
+}

@@ -179,11 +179,11 @@ fn normalize_part(part: Json) -> Json {
         }
         "tool_call" | "tool_use" | "tool-call" | "function_call" | "server_tool_call" => {
             let arguments = take(&mut part, &["arguments", "input", "args"]).map(parsed);
-            let id = take(&mut part, &["id", "tool_call_id", "call_id", "toolCallId"]);
+            let id = take_id(&mut part, &["id", "tool_call_id", "call_id", "toolCallId"]);
             block("tool_use", [("id", id), ("name", take(&mut part, &["name", "toolName"])), ("input", arguments)])
         }
         "tool_call_response" | "tool_result" | "tool-result" | "function_call_output" | "server_tool_call_response" => {
-            let id = take(&mut part, &["id", "tool_use_id", "tool_call_id", "call_id", "toolCallId"]);
+            let id = take_id(&mut part, &["id", "tool_use_id", "tool_call_id", "call_id", "toolCallId"]);
             let result = take(&mut part, &["result", "response", "content", "output"]);
             block("tool_result", [("tool_use_id", id), ("content", result)])
         }
@@ -212,6 +212,11 @@ fn block<const N: usize>(kind: &str, members: [(&str, Option<Json>); N]) -> Json
 
 fn take(part: &mut Map<String, Json>, keys: &[&str]) -> Option<Json> {
     keys.iter().find_map(|key| part.remove(*key)).filter(|value| !value.is_null())
+}
+
+/// The id of a call; a blank one is none.
+fn take_id(part: &mut Map<String, Json>, keys: &[&str]) -> Option<Json> {
+    take(part, keys).filter(|id| id.as_str().is_none_or(|id| !id.trim().is_empty()))
 }
 
 fn parsed(value: Json) -> Json {

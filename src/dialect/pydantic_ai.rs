@@ -123,8 +123,13 @@ fn read_run<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
         reading.add(Fact::AskedModel, model, "model_name of the run");
     }
     let index = reading.int(Fact::NewMessageIndex).and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
-    if let Some(goal) = own_prompt(normalize_messages(history), index) {
-        reading.add(Fact::Goal, goal, "first user text of the run's own messages");
+    let messages = normalize_messages(history);
+    let (prompt, positions) = own_prompt(&messages, index);
+    // A history that a processor has trimmed no longer tells where the run's own messages start.
+    let is_trimmed = index > positions || messages.first().is_some_and(|message| message["role"] == "assistant");
+    reading.goes_on_without_goal = prompt.is_none() && !messages.is_empty() && !is_trimmed;
+    if let Some(prompt) = prompt {
+        reading.add(Fact::Goal, prompt, "first user message of the run's own messages");
     }
 }
 
@@ -134,25 +139,34 @@ fn holds_content(history: &Json) -> bool {
     parts.into_iter().any(|part| ["content", "arguments", "result", "uri"].iter().any(|key| part.get(key).is_some()))
 }
 
-/// The first user text at or after the run's own first message. The index counts the model's messages: all messages
-/// between two answers are one.
-fn own_prompt(messages: Vec<Json>, index: usize) -> Option<String> {
-    let mut group = 0;
-    let mut previous_is_answer = false;
-    for (at, message) in messages.iter().enumerate() {
-        let is_answer = message["role"] == "assistant";
-        if at > 0 && (is_answer || previous_is_answer) {
-            group += 1;
+/// The first user message at or after the run's own first message, and how many of the model's messages there are: an
+/// answer is one, and so is a request, which shows as one message or as a system and a user message. Content without any
+/// text is told as JSON.
+fn own_prompt(messages: &[Json], index: usize) -> (Option<String>, usize) {
+    let mut prompt = None;
+    let mut positions = 0;
+    let mut previous_role = "";
+    for message in messages {
+        let role = message["role"].as_str().unwrap_or_default();
+        let goes_on = matches!(previous_role, "system" | "tool") && role != "assistant";
+        if !goes_on {
+            positions += 1;
         }
-        previous_is_answer = is_answer;
-        if group >= index
-            && message["role"] == "user"
-            && let Some(text) = text_of(&message["content"])
-        {
-            return Some(text);
+        previous_role = role;
+        if prompt.is_none() && positions > index && role == "user" {
+            prompt = prompt_of(&message["content"]);
         }
     }
-    None
+    (prompt, positions)
+}
+
+fn prompt_of(content: &Json) -> Option<String> {
+    let said_by_user = |block: &&Json| block["type"] != "tool_result";
+    text_of(content).or_else(|| {
+        let blocks: Vec<&Json> = content.as_array()?.iter().filter(said_by_user).collect();
+        let is_media = |block: &&&Json| block["type"] != "text";
+        blocks.iter().any(|block| is_media(&block)).then(|| serde_json::to_string(&blocks).ok()).flatten()
+    })
 }
 
 fn read_request<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {

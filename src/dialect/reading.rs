@@ -168,6 +168,8 @@ pub struct Reading<'s> {
     pub absent_tokens_are_zero: bool,
     /// Whether the messages of the run tell a number from a text that reads like one, where the span does not.
     pub results_are_typed: bool,
+    /// Whether the run is known to have got no question of its own: it went on from where another one stopped.
+    pub goes_on_without_goal: bool,
     facts: Vec<(Fact, Found<'s>)>,
 }
 
@@ -197,6 +199,7 @@ impl<'s> Reading<'s> {
             usage_is_own: false,
             absent_tokens_are_zero: false,
             results_are_typed: false,
+            goes_on_without_goal: false,
             facts: Vec::new(),
         }
     }

@@ -18,13 +18,20 @@ pub(super) fn settle(tree: &mut Tree<'_>, error_events: ErrorEvents) {
     // Agents stand behind those around them.
     for at in (0..tree.agents.len()).rev() {
         let agent = &tree.agents[at];
-        let Some(node) = agent.node.map(|node| &tree.nodes[node]) else { continue };
+        let Some(node) = agent.node.map(|node| &tree.nodes[node]) else {
+            let failed = last_leaf_failed(tree, at);
+            let tells_error = failed && error_events == ErrorEvents::Once;
+            (tree.agents[at].outcome, tree.agents[at].tells_error) =
+                (if failed { FAILED } else { SUCCESS }, tells_error);
+            continue;
+        };
         let outcome = outcome(tree, at, node);
         let error = node.exception.as_ref().filter(|exception| exception.class == Class::Failure && outcome == FAILED);
         let mut tells_error = false;
         if let Some(error) = error {
-            let is_new = passed[at].insert((error.type_name.clone(), error.message.clone()));
-            tells_error = is_new && !(error_events == ErrorEvents::UnlessLeaf && leaf_told(tree, at, error));
+            let told = (error.type_name.clone(), error.message.clone());
+            let by_leaf = error_events == ErrorEvents::UnlessLeaf && leaf_told(tree, at, error);
+            tells_error = !by_leaf && passed[at].insert(told);
         }
         if let Some(parent) = agent.parent {
             let inner = std::mem::take(&mut passed[at]);
@@ -32,6 +39,17 @@ pub(super) fn settle(tree: &mut Tree<'_>, error_events: ErrorEvents) {
         }
         (tree.agents[at].outcome, tree.agents[at].tells_error) = (outcome, tells_error);
     }
+}
+
+/// Nobody knows what became of an exception that left the last call of an agent that was made: nothing came after it.
+fn last_leaf_failed(tree: &Tree<'_>, at: usize) -> bool {
+    last_leaf(tree, at).and_then(|leaf| leaf.exception.as_ref()).is_some_and(|error| error.class == Class::Failure)
+}
+
+/// The call of an agent that ended last.
+pub(super) fn last_leaf<'t, 's>(tree: &'t Tree<'s>, at: usize) -> Option<&'t Node<'s>> {
+    let leaves = tree.agents[at].leaves.iter().map(|leaf| &tree.nodes[*leaf]);
+    leaves.max_by_key(|leaf| (leaf.span.end_or_start(), leaf.span.span_id.to_bytes()))
 }
 
 /// How a leaf ended, seen from its agent.
@@ -103,18 +121,27 @@ fn was_cancelled(tree: &Tree<'_>, at: usize, node: &Node<'_>) -> bool {
     })
 }
 
-/// Without content, a run has succeeded if its messages go on after the last request's, and that request was answered, by
-/// a model or by the hook that skipped it. Source: Pydantic AI, checked on recordings; on an error or a cancellation the
-/// messages stop at the last request.
+/// Without content, a run has succeeded if its messages go on after the last request's and that one was answered, by a
+/// model or by the hook that skipped it. Source: Pydantic AI, checked on recordings: on an error or a cancellation the
+/// messages stop at the last request; a hook that recovers an error leaves none at all.
 fn history_shows_answer(tree: &Tree<'_>, at: usize, reading: &Reading<'_>) -> bool {
     let is_request = |node: &&Node<'_>| node.reading.as_ref().is_some_and(|reading| reading.kind == Kind::Model);
-    let requests = || tree.agents[at].leaves.iter().map(|leaf| &tree.nodes[*leaf]).filter(is_request);
-    let sent = requests().filter_map(|node| node.reading.as_ref()).map(|request| turns(request, Fact::InputMessages));
-    let Some(last) = requests().next_back() else { return false };
-    let skipped = last.exception.as_ref().is_some_and(|exception| exception.class == Class::ControlFlow);
-    let answered = skipped || last.reading.as_ref().is_some_and(|request| request.has(Fact::ResponseModel));
-    // A request that was skipped does not tell what it would have sent: one turn at least.
-    answered && turns(reading, Fact::History) > sent.max().unwrap_or(0).max(1)
+    let mut requests = tree.agents[at].leaves.iter().map(|leaf| &tree.nodes[*leaf]).filter(is_request);
+    let sent = requests.clone().filter_map(|node| node.reading.as_ref());
+    let sent = sent.map(|request| turns(request, Fact::InputMessages)).max().unwrap_or(0);
+    let history = turns(reading, Fact::History);
+    let Some(last) = requests.next_back() else { return ends_in_answer(reading) };
+    let last = |fact| last.reading.as_ref().is_some_and(|request| request.has(fact));
+    if last(Fact::OutputMessages) {
+        return history == 0 || history > sent;
+    }
+    // A request that was skipped has not come as far as to its model. It would have sent one turn at least.
+    !last(Fact::Provider) && history > sent.max(1)
+}
+
+fn ends_in_answer(reading: &Reading<'_>) -> bool {
+    let history = reading.json(Fact::History).unwrap_or_default();
+    history.as_array().and_then(|messages| messages.last()).is_some_and(|message| message["role"] == "assistant")
 }
 
 /// How many turns the messages are: all messages between two answers are one.

@@ -53,8 +53,12 @@ impl<'t, 's> Run<'t, 's> {
     /// What the run was asked: what its span says, else the text that its first request ends with. A run that goes on from
     /// where another one stopped sends tool results first and has no goal of its own.
     pub fn goal(&self) -> Option<String> {
-        if let Some(goal) = self.reading()?.json(Fact::Goal) {
+        let own = self.reading()?;
+        if let Some(goal) = own.json(Fact::Goal) {
             return Some(as_text(goal));
+        }
+        if own.goes_on_without_goal {
+            return None;
         }
         let asked = &self.requests.first()?.messages;
         let last = asked.iter().rfind(|message| !matches!(message["role"].as_str(), Some("system" | "developer")))?;
@@ -118,9 +122,11 @@ impl<'t, 's> Run<'t, 's> {
             let node = &self.tree.nodes[request.node];
             let skipped = node.exception.as_ref().is_some_and(|exception| exception.class == Class::ControlFlow);
             let incomplete = LeafEnd::of(self.tree, request.node).incomplete;
-            let has_answer = node.reading.as_ref().is_some_and(|reading| {
-                [Fact::ResponseModel, Fact::OutputMessages, Fact::OutputTokens].iter().any(|fact| reading.has(*fact))
-            });
+            let has = |fact| node.reading.as_ref().is_some_and(|reading| reading.has(fact));
+            // Some instrumentations name the model that should have answered on a request that failed as well.
+            let has_answer = has(Fact::OutputMessages)
+                || has(Fact::OutputTokens)
+                || (has(Fact::ResponseModel) && node.exception.is_none());
             !incomplete && (skipped || has_answer)
         };
         self.requests.iter().filter(answered).count() as u64

@@ -78,8 +78,16 @@ fn a_refusal_says_why_in_the_form_of_the_request() {
             "no OTLP trace request in protobuf",
         ),
         ("POST /v1/traces", typed("application/X-Protobuf"), cut, 400, PROTOBUF, Code::InvalidArgument, "protobuf"),
-        ("POST /v1/traces", typed(JSON), &b"[}"[..], 400, JSON, Code::InvalidArgument, "no JSON"),
-        ("POST /v1/traces", typed("Application/Json;charset=utf-8"), b"", 400, JSON, Code::InvalidArgument, "no JSON"),
+        ("POST /v1/traces", typed(JSON), &b"[}"[..], 400, JSON, Code::InvalidArgument, "no OTLP/JSON"),
+        (
+            "POST /v1/traces",
+            typed("Application/Json;charset=utf-8"),
+            b"",
+            400,
+            JSON,
+            Code::InvalidArgument,
+            "no OTLP/JSON",
+        ),
         (
             "POST /v1/traces",
             typed(JSON),

@@ -1,4 +1,5 @@
 //! Small recordings of real programs, and requests to take apart and put together again.
+#![allow(dead_code, reason = "every test that includes it uses a part of it")]
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest as Request;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as SpanMessage};

@@ -6,10 +6,12 @@ use serde_json::Value as Json;
 
 use super::super::EventKey;
 use super::super::identity::Agent;
+use super::super::outcome::last_leaf;
 use super::super::run::{Run, as_text};
 use super::{Draft, Writer};
 use crate::dialect::{Fact, Reading};
 use crate::event::{EventType, Field};
+use crate::exception::Exception;
 use crate::span::SpanId;
 
 pub(super) fn write(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
@@ -39,9 +41,7 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     }
     if let Some(error) = node.exception.as_ref().filter(|_| agent.tells_error) {
         let mut event = draft(writer, EventType::Error, agent.end, writer.end_of(at, 0));
-        event.set(Field::ErrorType, Some(error.type_name.as_str()));
-        event.set(Field::Message, Some(error.message.as_str()));
-        event.set(Field::Traceback, error.stacktrace.as_deref());
+        describe_error(&mut event, error);
         writer.finish(event);
     }
     let mut end = draft(writer, EventType::AgentEnd, agent.end, writer.end_of(at, 1));
@@ -54,6 +54,12 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     add_cost(&mut end, reading);
     end.extra("fw_incomplete", agent.incomplete.then_some(true));
     writer.finish(end);
+}
+
+fn describe_error(event: &mut Draft, error: &Exception) {
+    event.set(Field::ErrorType, Some(error.type_name.as_str()));
+    event.set(Field::Message, Some(error.message.as_str()));
+    event.set(Field::Traceback, error.stacktrace.as_deref());
 }
 
 /// Text that happens to be JSON is a text all the same: a summary is what the run's span says, letter by letter.
@@ -89,6 +95,15 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
     start.placed.key = made_key(agent, EventType::AgentStart);
     writer.finish(start);
 
+    let last = last_leaf(tree, at);
+    let error = last.and_then(|last| Some((last, last.exception.as_ref()?))).filter(|_| agent.tells_error);
+    if let Some((last, error)) = error {
+        let place = writer.end_of(at, 0);
+        let mut event = writer.draft(EventType::Error, agent.end, agent, last.span, last.reading.as_ref(), place);
+        describe_error(&mut event, error);
+        event.placed.key = made_key(agent, EventType::Error);
+        writer.finish(event);
+    }
     let place = writer.end_of(at, 1);
     let mut end = writer.draft(EventType::AgentEnd, agent.end, agent, first.span, first.reading.as_ref(), place);
     end.set(Field::Outcome, Some(agent.outcome));

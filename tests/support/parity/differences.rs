@@ -31,7 +31,7 @@ fn is_kind(kind: &str) -> bool {
     // The number is that of `mapping.md`, "Where we differ on purpose"; a rule is one of another part of it or of the
     // contract, which the cause names.
     kind.strip_prefix("on purpose ").is_some_and(|number| number.parse::<u8>().is_ok())
-        || ["rule", "not in the spans", "python rendering", "spans know more", "timing", "defect"].contains(&kind)
+        || ["rule", "not in the spans", "python rendering", "spans know more", "timing"].contains(&kind)
 }
 
 impl Report {

@@ -78,7 +78,7 @@ fn official_part(part: &Value) -> Vec<Value> {
         _ if content.is_null() => vec![],
         "thinking" => vec![json!(["thinking", content])],
         _ if kind.ends_with("tool-call") => vec![json!(["tool_use", id, parsed(content)])],
-        _ if has_id && (kind.ends_with("tool-return") || kind == "retry-prompt") => {
+        _ if kind.ends_with("tool-return") || (has_id && kind == "retry-prompt") => {
             vec![json!(["tool_result", id, content])]
         }
         "user-prompt" if content.is_array() => list(content, |item| vec![said(item)]),
