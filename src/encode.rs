@@ -1,9 +1,12 @@
 //! From events to bytes: what may not leave is dropped, credentials are redacted, limits are kept, lines are written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::event::Event;
-use crate::redact;
+use crate::redact::{redact_field, redact_text, redact_value};
 
 /// What may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +39,25 @@ pub(crate) fn encode_into(mut event: Event, policy: Policy, lines: &mut Vec<u8>)
     }
     // Before the limits: a cut credential would be recognized no more.
     if policy.redact {
-        event.for_each_value(redact::redact_field);
-        redact_id(&mut event.session_id);
-        redact_id(&mut event.agent_id);
+        redact_event(&mut event);
     }
     event.apply_limits();
     event.write_line(lines);
 }
 
-fn redact_id(id: &mut Arc<str>) {
-    if let std::borrow::Cow::Owned(redacted) = redact::redact_text(id) {
-        *id = Arc::from(redacted);
+fn redact_event(event: &mut Event) {
+    for (name, value) in event.fields_mut() {
+        redact_field(name, value);
+    }
+    // As one object: the names of extras are redacted too.
+    let mut extras = Value::Object(std::mem::take(event.extras_mut()));
+    redact_value(&mut extras);
+    if let Value::Object(extras) = extras {
+        *event.extras_mut() = extras;
+    }
+    for part in [&mut event.session_id, &mut event.agent_id, &mut event.environment] {
+        if let Cow::Owned(redacted) = redact_text(part) {
+            *part = Arc::from(redacted);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Turns the OpenTelemetry spans of AI-agent frameworks into Failproof events.
+#![doc = include_str!("../README.md")]
 
 mod builder;
 #[cfg(feature = "cli")]

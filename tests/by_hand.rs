@@ -57,6 +57,20 @@ fn a_pinned_session_comes_before_all_and_keeps_the_tree_of_agents() {
 }
 
 #[test]
+fn a_nested_run_that_says_the_session_of_its_tree_stays_in_the_tree() {
+    let inner = || agent(2, "inner").under(1).with("failproof.session_id", "chat-42");
+    for outer in [
+        agent(1, "outer").with("failproof.session_id", "chat-42"),
+        agent(1, "outer").with("gen_ai.conversation.id", "chat-42"),
+        agent(1, "outer").resource(&[("failproof.session_id", "chat-42")]),
+    ] {
+        let events = events_of(&[outer.clone(), inner()]);
+        assert!(events.iter().all(|event| event["session_id"] == "chat-42"));
+        assert_eq!(events[1]["parent_id"], "outer", "{outer:?}");
+    }
+}
+
+#[test]
 fn a_session_that_is_blank_or_no_text_is_not_said() {
     let generated = format!("{:032x}", 1);
     for nothing in [Value::from(""), Value::from(" \u{a0}\t"), Value::from(7), Value::from(true)] {
@@ -214,6 +228,20 @@ fn a_kind_said_by_hand_makes_anything_of_a_span_that_nobody_knows() {
         let ids = ["request_id", "tool_call_id", "hook_id", "input_id", "pause_id"]
             .map(|id| events.iter().map(move |event| event[id].clone()));
         assert!(ids.into_iter().flatten().filter(|id| !id.is_null()).all(|id| id == "0000000000000001"));
+    }
+}
+
+#[test]
+fn a_tool_or_hook_by_hand_has_a_name_however_blank_its_span_s_is() {
+    for (kind, field) in [("tool", "tool_name"), ("hook", "hook_name")] {
+        for name in ["", " ", "\t"] {
+            let events = events_of(&[agent(1, "a"), span(2, name).under(1).with("failproof.kind", kind)]);
+            let names: Vec<&Json> = events[1..3].iter().map(|event| &event[field]).collect();
+            assert!(
+                names.iter().all(|name| name.as_str().is_some_and(|name| !name.trim().is_empty())),
+                "{kind} {name:?}: {names:?}"
+            );
+        }
     }
 }
 

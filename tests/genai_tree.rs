@@ -156,6 +156,18 @@ fn a_tool_without_a_name_or_an_id_is_named_after_its_span() {
 }
 
 #[test]
+fn a_tool_of_pydantic_ai_has_a_name_however_blank_its_span_s_is() {
+    for name in ["", " ", "\t"] {
+        let events = events_of(&[agent(1, "a"), tool(2, name).under(1)].map(pydantic_ai));
+        let names: Vec<&Json> = events[1..3].iter().map(|event| &event["tool_name"]).collect();
+        assert!(
+            names.iter().all(|name| name.as_str().is_some_and(|name| !name.trim().is_empty())),
+            "{name:?}: {events:#?}"
+        );
+    }
+}
+
+#[test]
 fn a_model_call_seen_twice_is_one_pair_with_the_fields_of_both() {
     let wrapper = model(2, "m").under(1);
     let client = model(4, "m-2")

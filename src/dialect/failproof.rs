@@ -5,6 +5,7 @@
 //! `failproof.outcome`. Kind: `failproof.kind` overrides what any other dialect says. Session: `failproof.session_id`.
 //! Events: span events named `failproof.<type>`, see `trace::by_hand`. Source: the Failproof documentation, "Custom
 //! agents" and "Name your spans", carried over to spans.
+//! Known gaps: nothing is guessed, so what is not said is not there.
 
 use super::{About, Dialect, Fact, Kind, Reading, Recognized};
 use crate::span::Span;
@@ -41,7 +42,8 @@ impl Dialect for Failproof {
     }
 
     fn recognize(&self, span: &Span<'_>) -> Option<Recognized> {
-        if let Some(kind) = span.attributes.text(KIND).and_then(Kind::from_name) {
+        let said = span.attributes.text(KIND).or_else(|| span.resource.attributes.text(KIND));
+        if let Some(kind) = said.and_then(Kind::from_name) {
             return Some(Recognized { kind, rule: "failproof.kind names the kind" });
         }
         span.attributes

@@ -89,7 +89,10 @@ const SCHEMA_KEYS: [&str; 5] = ["input_schema", "parameters", "inputSchema", "pa
 
 fn normalize_tool(tool: Json) -> Option<Json> {
     let tool = match tool {
-        Json::String(name) => return Some(json!({ "name": name })),
+        Json::String(text) => match crate::span::parse_json_text(&text) {
+            Json::Object(tool) => return normalize_tool(Json::Object(tool)),
+            _ => return Some(json!({ "name": text })),
+        },
         Json::Object(mut tool) => match tool.remove("function") {
             Some(Json::Object(function)) => function,
             _ => tool,

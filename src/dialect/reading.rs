@@ -219,10 +219,11 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Adds a fact that had to be worked out, if nothing else gave it.
+    /// Adds a fact that had to be worked out, if nothing else gave it; blank text says nothing.
     pub fn add(&mut self, fact: Fact, value: impl Into<Json>, source: &'static str) {
         let value = value.into();
-        if !value.is_null() && !self.has(fact) {
+        let is_blank = value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
+        if !is_blank && !self.has(fact) {
             let found = Found { source: Cow::Borrowed(source), value: FoundValue::Made(value), rank: ADDED };
             self.facts.push((fact, found));
         }

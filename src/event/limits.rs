@@ -2,6 +2,8 @@
 //!
 //! Source of the figures: the Failproof contract, "Payload limits". Lengths of text count characters (code points).
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{Event, EventType, Field};
@@ -68,9 +70,14 @@ impl Event {
                 value => limit_value(value, 0),
             };
         }
-        for (_, value) in &mut self.extras {
-            cut |= limit_value(value, 0);
+        for part in [&mut self.session_id, &mut self.agent_id, &mut self.environment] {
+            if is_longer(part, TEXT_LIMIT) {
+                let mut text = part.to_string();
+                cut |= truncate_head(&mut text, TEXT_LIMIT);
+                *part = Arc::from(text);
+            }
         }
+        cut |= limit_members(&mut self.extras, 0);
         cut |= self.keep_small_extras();
         if cut {
             self.extras.insert(TRUNCATED.to_owned(), Value::Bool(true));
@@ -147,11 +154,12 @@ fn limit_value(value: &mut Value, depth: usize) -> bool {
             }
             cut
         }
-        Value::Object(members) => limit_members(members, depth),
+        Value::Object(members) => limit_members(members, depth + 1),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
+/// Cuts the members of an object; `depth` is that of its values.
 fn limit_members(members: &mut Map<String, Value>, depth: usize) -> bool {
     let more = members.len().saturating_sub(ITEMS_LIMIT);
     let mut cut = more > 0;
@@ -165,7 +173,7 @@ fn limit_members(members: &mut Map<String, Value>, depth: usize) -> bool {
             .collect();
     }
     for (_, value) in members.iter_mut() {
-        cut |= limit_value(value, depth + 1);
+        cut |= limit_value(value, depth);
     }
     if more > 0 {
         members.insert(REST_KEY.to_owned(), Value::from(format!("[{more} more keys truncated]")));

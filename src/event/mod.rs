@@ -97,13 +97,13 @@ impl Event {
         }
     }
 
-    /// Applies a change to every field and extra that holds more than a number: what redaction walks over.
-    pub(crate) fn for_each_value(&mut self, mut change: impl FnMut(&str, &mut Value)) {
-        for (field, value) in &mut self.fields {
-            change(field.name(), value);
-        }
-        for (name, value) in &mut self.extras {
-            change(name, value);
-        }
+    /// The fields that are set, each with its name.
+    pub(crate) fn fields_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut Value)> {
+        self.fields.iter_mut().map(|(field, value)| (field.name(), value))
+    }
+
+    /// All that it says beside its declared fields.
+    pub(crate) fn extras_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.extras
     }
 }

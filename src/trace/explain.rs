@@ -1,5 +1,7 @@
 //! What became of every span, and why: the cure for an empty trace.
 
+use std::collections::HashMap;
+
 use super::tree::{Role, Tree};
 use super::{Mapping, Said, by_trace, events, outcome};
 use crate::dialect::Fact;
@@ -40,12 +42,14 @@ pub fn explain(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Explained> {
 fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {
     let mut tree = Tree::build(spans, mapping, &Said::default());
     outcome::settle(&mut tree, mapping.error_events);
-    let keyed = super::order::in_order(events::of_tree(&tree, mapping));
+    let mut events_of: HashMap<SpanId, Vec<&'static str>> = HashMap::new();
+    for ((span_id, ..), event) in super::order::in_order(events::of_tree(&tree, mapping)) {
+        events_of.entry(span_id).or_default().push(event.kind.name());
+    }
     let in_tree_order = depth_first(&tree);
     let explained = in_tree_order.into_iter().map(|at| {
         let node = &tree.nodes[at];
         let reading = node.reading.as_ref();
-        let of_span = keyed.iter().filter(|((span_id, ..), _)| *span_id == node.span.span_id);
         let agent = node.agent.map(|agent| &tree.agents[agent]);
         Explained {
             trace_id: node.span.trace_id,
@@ -57,7 +61,7 @@ fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {
             dialect: reading.map(|reading| reading.dialect),
             why: why(&tree, at),
             belongs_to: agent.map(|agent| (agent.id.to_string(), agent.session.to_string())),
-            events: of_span.map(|(_, event)| event.kind.name()).collect(),
+            events: events_of.get(&node.span.span_id).cloned().unwrap_or_default(),
             facts: reading
                 .map(|reading| reading.facts().map(|(fact, found)| (fact, found.source.to_string())).collect())
                 .unwrap_or_default(),

@@ -15,6 +15,8 @@ const SESSION_LIMIT: usize = 512;
 pub(super) struct Agent {
     /// Its span; `None` if it was made for calls that no agent encloses.
     pub node: Option<usize>,
+    /// The first span of an agent that was made.
+    pub first: Option<usize>,
     /// The agent around it, in the same session.
     pub parent: Option<usize>,
     /// How many agents are around it.
@@ -49,6 +51,7 @@ impl Agent {
     fn unnamed() -> Self {
         Agent {
             node: None,
+            first: None,
             parent: None,
             depth: 0,
             id: Arc::from(UNNAMED_AGENT),
@@ -75,7 +78,9 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
         tree.agents[at].raw_name = (id != raw && !raw.is_empty()).then_some(raw);
         tree.agents[at].id = Arc::from(id);
         let session = match tree.agents[at].parent {
-            Some(parent) if !starts_session(tree, node, parent) => tree.agents[parent].session.clone(),
+            Some(parent) if mapping.session_id.is_some() || !starts_session(tree, node, parent) => {
+                tree.agents[parent].session.clone()
+            }
             _ => {
                 tree.agents[at].parent = None;
                 root_session(tree, at, node, mapping, said)
@@ -100,7 +105,7 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>)
             Some(agent) => agent,
             None => {
                 let session = pinned_or_said(tree, at, mapping)
-                    .or_else(|| conversation_around(tree, Some(at)))
+                    .or_else(|| tree.nodes[at].conversation.clone())
                     .or_else(|| of_trace.clone())
                     .unwrap_or_else(|| generated(tree, at));
                 let name = orphan_name(tree, at);
@@ -120,6 +125,9 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>)
             tree.agents[agent].leaves.push(at);
         }
         if adopted {
+            let start = |node: usize| (tree.nodes[node].span.start, tree.nodes[node].span.span_id.to_bytes());
+            let first = tree.agents[agent].first.filter(|first| start(*first) <= start(at)).unwrap_or(at);
+            tree.agents[agent].first = Some(first);
             tree.agents[agent].start = tree.agents[agent].start.min(span.start);
             tree.agents[agent].end =
                 tree.agents[agent].end.max(span.end.or(closed_at).unwrap_or(span.start).max(span.start));
@@ -143,13 +151,13 @@ fn orphan_name(tree: &Tree<'_>, at: usize) -> String {
         .unwrap_or_else(|| UNNAMED_AGENT.to_owned())
 }
 
-/// Whether a nested agent opens a session of its own: only if somebody said so by hand, between it and the agent around.
+/// Whether a nested agent opens a session of its own: only if somebody said another one by hand, between it and the agent
+/// around.
 fn starts_session(tree: &Tree<'_>, node: usize, parent: usize) -> bool {
+    let around = &tree.agents[parent];
     let said = |node: usize| tree.nodes[node].session_said;
-    match (said(node), tree.agents[parent].node) {
-        (Some(own), Some(parent)) => said(parent) != Some(own),
-        _ => false,
-    }
+    let own = said(node).filter(|own| around.node.and_then(said) != Some(*own)).and_then(session_text);
+    own.is_some_and(|own| own != around.session)
 }
 
 /// The session of a tree of agents: what is pinned, what was said by hand, the root run's conversation, its run id, and
@@ -159,7 +167,7 @@ fn root_session(tree: &Tree<'_>, agent: usize, node: usize, mapping: &Mapping, s
     let run_id = || tree.reading(node).and_then(|reading| session_text(&reading.text(Fact::RunId)?));
     known()
         .or_else(|| pinned_or_said(tree, node, mapping))
-        .or_else(|| conversation_around(tree, Some(node)))
+        .or_else(|| tree.nodes[node].conversation.clone())
         .or_else(|| first_conversation(tree, tree.agents[agent].leaves.iter().copied()))
         .or_else(run_id)
         .unwrap_or_else(|| generated(tree, node))
@@ -171,25 +179,10 @@ fn pinned_or_said(tree: &Tree<'_>, at: usize, mapping: &Mapping) -> Option<Arc<s
     mapping.session_id.clone().or_else(|| session_text(by_hand()?))
 }
 
-/// The conversation that the span or the nearest one above it names.
-fn conversation_around(tree: &Tree<'_>, mut at: Option<usize>) -> Option<Arc<str>> {
-    while let Some(here) = at {
-        if let Some(found) = conversation(tree, here) {
-            return Some(found);
-        }
-        at = tree.nodes[here].parent;
-    }
-    None
-}
-
 fn first_conversation(tree: &Tree<'_>, nodes: impl Iterator<Item = usize>) -> Option<Arc<str>> {
-    let named = nodes.filter_map(|at| Some((at, conversation(tree, at)?)));
-    let first = named.min_by_key(|(at, _)| (tree.nodes[*at].span.start, tree.nodes[*at].span.span_id.to_bytes()));
-    first.map(|(_, session)| session)
-}
-
-fn conversation(tree: &Tree<'_>, at: usize) -> Option<Arc<str>> {
-    session_text(&tree.reading(at)?.text(Fact::ConversationId)?)
+    let named = nodes.map(|at| &tree.nodes[at]).filter(|node| node.conversation.is_some());
+    let first = named.min_by_key(|node| (node.span.start, node.span.span_id.to_bytes()));
+    first.and_then(|node| node.conversation.clone())
 }
 
 /// The trace id: the shape of a `uuid4().hex`, and the same at every mapping.

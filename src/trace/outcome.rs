@@ -34,8 +34,12 @@ pub(super) fn settle(tree: &mut Tree<'_>, error_events: ErrorEvents) {
             tells_error = !by_leaf && passed[at].insert(told);
         }
         if let Some(parent) = agent.parent {
-            let inner = std::mem::take(&mut passed[at]);
-            passed[parent].extend(inner);
+            let (mut more, mut fewer) = (std::mem::take(&mut passed[at]), std::mem::take(&mut passed[parent]));
+            if more.len() < fewer.len() {
+                std::mem::swap(&mut more, &mut fewer);
+            }
+            more.extend(fewer);
+            passed[parent] = more;
         }
         (tree.agents[at].outcome, tree.agents[at].tells_error) = (outcome, tells_error);
     }

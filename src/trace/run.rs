@@ -12,7 +12,9 @@ use crate::exception::Class;
 pub(super) struct Run<'t, 's> {
     tree: &'t Tree<'s>,
     agent: usize,
+    /// By their start.
     requests: Vec<Request>,
+    lists_tools: bool,
     history: Vec<Json>,
 }
 
@@ -33,15 +35,17 @@ impl<'t, 's> Run<'t, 's> {
             };
             Request { node, messages: normalize_messages(json(Fact::InputMessages)), tool_kinds }
         });
-        let requests = requests.collect();
+        let requests: Vec<Request> = requests.collect();
+        let lists_tools = requests.iter().any(|request| !request.tool_kinds.is_empty());
         let own = tree.agents[agent].node.and_then(|node| tree.reading(node));
         let history = own.and_then(|reading| reading.json(Fact::History)).map(normalize_messages).unwrap_or_default();
-        Run { tree, agent, requests, history }
+        Run { tree, agent, requests, lists_tools, history }
     }
 
     /// What the model was sent, in the contract's form.
     pub fn messages(&self, node: usize) -> &[Json] {
-        self.requests.iter().find(|request| request.node == node).map_or(&[], |request| &request.messages)
+        let own = self.step(node).checked_sub(1).and_then(|at| self.requests.get(at));
+        own.filter(|request| request.node == node).map_or(&[], |request| &request.messages)
     }
 
     /// The number of a leaf's step: of a model call its own, of a tool the one that called it; 0 before the first.
@@ -75,8 +79,9 @@ impl<'t, 's> Run<'t, 's> {
         let reading = self.tree.reading(node)?;
         let name = reading.text(Fact::ToolName)?;
         let (before, after) = self.requests.split_at(self.step(node));
-        let listed = before.iter().rev().chain(after).find_map(|request| request.tool_kinds.get(name.as_ref()));
-        let listed = listed.and_then(Json::as_str).map(str::to_owned);
+        let mut around = before.iter().rev().chain(after);
+        let listed = || around.find_map(|request| request.tool_kinds.get(name.as_ref()))?.as_str().map(str::to_owned);
+        let listed = if self.lists_tools { Some(listed).and_then(|mut listed| listed()) } else { None };
         listed.or_else(|| reading.text(Fact::ToolKind).map(|kind| kind.into_owned()))
     }
 

@@ -33,6 +33,10 @@ pub(super) struct Node<'s> {
     pub session_said: Option<&'s str>,
     /// What the nearest span above it, or it itself, says of the agent's name.
     pub agent_said: Option<&'s str>,
+    /// The conversation that it, or the nearest span above it, belongs to.
+    pub conversation: Option<Arc<str>>,
+    /// It itself, or the nearest span above it, that stands for something; of one seen twice the one that it is told by.
+    pub call: Option<usize>,
 }
 
 /// What becomes of a span.
@@ -88,7 +92,11 @@ impl<'s> Tree<'s> {
             },
             _ => dialect::read(span),
         };
+        let own_conversation = reading.as_ref().and_then(|reading| reading.text(Fact::ConversationId));
+        let conversation = own_conversation.and_then(|id| identity::session_text(&id));
+        let conversation = conversation.or_else(|| above.and_then(|above| above.conversation.clone()));
         let node = &mut self.nodes[at];
+        node.conversation = conversation;
         node.exception = ending::exception_of(span, reading.as_ref(), &mapping.classifier);
         node.reading = reading;
         node.agent_said = own_agent.or(agent_above);
@@ -98,9 +106,9 @@ impl<'s> Tree<'s> {
     fn give_role(&mut self, at: usize) {
         let parent = self.nodes[at].parent;
         let around = parent.and_then(|parent| self.nodes[parent].agent);
-        self.nodes[at].agent = around;
+        let call = parent.and_then(|parent| self.nodes[parent].call);
+        (self.nodes[at].agent, self.nodes[at].call) = (around, call);
         let Some(kind) = self.reading(at).map(|reading| reading.kind) else { return };
-        let call = self.nearest_call(parent);
         self.nodes[at].role = match kind {
             Kind::Transparent => Role::Transparent,
             Kind::Agent => match call {
@@ -117,21 +125,11 @@ impl<'s> Tree<'s> {
             },
             Kind::Hook | Kind::Human => Role::Leaf,
         };
-        if let Role::Folded(into) = self.nodes[at].role {
-            self.fold(at, into);
+        match self.nodes[at].role {
+            Role::Folded(into) => self.fold(at, into),
+            Role::Agent(_) | Role::Leaf => self.nodes[at].call = Some(at),
+            Role::Transparent => {}
         }
-    }
-
-    /// The nearest span at or above that stands for something; one seen twice counts as the one it is folded into.
-    fn nearest_call(&self, mut at: Option<usize>) -> Option<usize> {
-        while let Some(here) = at {
-            match self.nodes[here].role {
-                Role::Agent(_) | Role::Leaf => return Some(here),
-                Role::Folded(into) => return Some(into),
-                Role::Transparent => at = self.nodes[here].parent,
-            }
-        }
-        None
     }
 
     /// Two instrumentations, or a name given by hand and the framework's own span, tell of one run: nested, no call
@@ -251,5 +249,7 @@ fn node<'s>(span: &'s Span<'s>, parent: Option<usize>, nodes: &[Node<'s>]) -> No
         agent: None,
         session_said: None,
         agent_said: None,
+        conversation: None,
+        call: None,
     }
 }

@@ -41,6 +41,10 @@ const IDS: [&str; 11] = [
     "parent_id",
 ];
 
+/// Fields that types of that beginning must have, ids apart.
+const NEEDED: [(&str, &[&str]); 3] =
+    [("tool_", &["tool_name"]), ("hook_", &["hook_name"]), ("error", &["error_type", "message"])];
+
 #[derive(Default)]
 struct State {
     /// How many runs of an agent are open, by trace, session and agent.
@@ -123,6 +127,11 @@ fn well_formed(event: &Map<String, Value>) -> Result<(), String> {
     if let Some(name) =
         ["timestamp", "session_id", "agent_id", "type", "environment"].iter().find(|name| !event.contains_key(**name))
     {
+        return Err(format!("{name} is missing"));
+    }
+    let kind = event["type"].as_str().unwrap_or_default();
+    let needed = NEEDED.iter().filter(|(prefix, _)| kind.starts_with(prefix)).flat_map(|(_, names)| names.iter());
+    if let Some(name) = needed.copied().find(|name| !event.contains_key(*name)) {
         return Err(format!("{name} is missing"));
     }
     if event["environment"].as_str().is_some_and(|environment| environment.contains(',')) {

@@ -1,5 +1,6 @@
 //! Recordings of Pydantic AI programs: the spans that were exported, and what the official adapter told of the same run.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
@@ -31,6 +32,21 @@ pub fn recordings() -> &'static [Recording] {
     &ALL
 }
 
+/// What the recorder has just written to a folder.
+pub fn just_recorded(folder: &Path) -> &'static [Recording] {
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("the recorder wrote it");
+    let recording = |path: PathBuf| Recording {
+        scenario: name_of(path.parent().expect("a label lies in a scenario")),
+        label: name_of(&path),
+        json: read(path.join("spans.otlp.json")),
+        official: parse_lines(&read(path.join("events.jsonl"))),
+        lines: OnceLock::new(),
+    };
+    let all: Vec<Recording> = list(folder).iter().flat_map(|scenario| list(scenario)).map(recording).collect();
+    // As long as the test runs, like those of the fixtures.
+    all.leak()
+}
+
 /// The recordings of one scenario.
 pub fn scenario(name: &str) -> impl Iterator<Item = &'static Recording> {
     let mut found = recordings().iter().filter(move |recording| recording.scenario == name).peekable();
@@ -56,6 +72,11 @@ impl Recording {
 
     pub fn spans(&self) -> Vec<Span<'static>> {
         spans_of(self.json.as_bytes())
+    }
+
+    /// The traces that the spans belong to.
+    pub fn trace_ids(&self) -> BTreeSet<String> {
+        self.spans().iter().map(|span| span.trace_id.to_string()).collect()
     }
 
     /// Whether the spans were to hold what was said.
@@ -84,12 +105,15 @@ fn folder() -> PathBuf {
     fixtures("pydantic-ai")
 }
 
+fn name_of(path: &Path) -> String {
+    path.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned()
+}
+
 fn labels(scenario: &Path) -> Vec<Recording> {
-    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).expect("names are UTF-8").to_owned();
     let recording = |spans: &PathBuf| {
-        let label = name(spans).strip_suffix(".spans.json.zst")?.to_owned();
+        let label = name_of(spans).strip_suffix(".spans.json.zst")?.to_owned();
         let official = parse_lines(&unpack(&scenario.join(format!("{label}.events.jsonl.zst"))));
-        Some(Recording { scenario: name(scenario), label, json: unpack(spans), official, lines: OnceLock::new() })
+        Some(Recording { scenario: name_of(scenario), label, json: unpack(spans), official, lines: OnceLock::new() })
     };
     list(scenario).iter().filter_map(recording).collect()
 }

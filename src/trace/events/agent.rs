@@ -85,8 +85,7 @@ pub(super) fn add_cost(event: &mut Draft, reading: &Reading<'_>) {
 fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
     let tree = writer.tree;
     let agent = &tree.agents[at];
-    let members = tree.nodes.iter().filter(|node| node.agent == Some(at));
-    let Some(first) = members.min_by_key(|node| (node.span.start, node.span.span_id.to_bytes())) else { return };
+    let Some(first) = agent.first.map(|first| &tree.nodes[first]) else { return };
 
     let place = writer.start_of(at);
     let mut start = writer.draft(EventType::AgentStart, agent.start, agent, first.span, first.reading.as_ref(), place);

@@ -54,7 +54,14 @@ fn draft(
     for (key, value) in event.attributes.iter() {
         match kind.field(key) {
             Some(field) => {
-                draft.placed.event.set(field, in_shape(field, value)).map_err(|error| error.to_string())?;
+                if let Err(error) = draft.placed.event.set(field, in_shape(field, value)) {
+                    crate::once::warn("field-by-hand", || {
+                        format!(
+                            "a field of span event {} of span {:?} is left out: {error}",
+                            event.name, node.span.name
+                        )
+                    });
+                }
             }
             // What the type does not declare is kept as an extra of the application's own.
             None => draft.placed.event.set_extra(&format!("fw_{}", key.trim_start_matches("fw_")), value.to_json()),

@@ -193,19 +193,19 @@ fn environment(resource: &Resource, mapping: &Mapping) -> Arc<str> {
     if let Some(environment) = &mapping.environment {
         return environment.clone();
     }
-    let named = ENVIRONMENT_KEYS.iter().find_map(|key| resource.attributes.text(key)).map(str::trim);
-    match named {
-        Some(name) if !name.contains(',') => Arc::from(name),
-        Some(name) => {
-            crate::once::warn("environment-comma", || {
-                format!(
-                    "environment {name:?} holds a comma, which Failproof does not store: using {}",
-                    mapping.default_environment
-                )
-            });
+    let mut named = ENVIRONMENT_KEYS.iter().filter_map(|key| resource.attributes.text(key)).map(str::trim);
+    let first = named.clone().next();
+    match (named.find(|name| !name.contains(',')), first) {
+        (Some(name), _) => Arc::from(name),
+        (None, first) => {
+            if let Some(name) = first {
+                crate::once::warn("environment-comma", || {
+                    let instead = &mapping.default_environment;
+                    format!("environment {name:?} holds a comma, which Failproof does not store: using {instead}")
+                });
+            }
             mapping.default_environment.clone()
         }
-        None => mapping.default_environment.clone(),
     }
 }
 

@@ -1,13 +1,19 @@
 //! Hooks around the agent, and stops for a person.
 
+use std::borrow::Cow;
+
 use super::super::run::as_text;
 use super::{Leaf, Writer};
 use crate::dialect::Fact;
 use crate::event::{EventType, Field};
 
+/// What a hook is called that has no name.
+const UNNAMED_HOOK: &str = "hook";
+
 pub(super) fn write_hook(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     let reading = leaf.reading;
-    let name = reading.text(Fact::HookName).map_or_else(|| leaf.node.span.name.to_string(), |name| name.into_owned());
+    let named = reading.text(Fact::HookName).unwrap_or(Cow::Borrowed(leaf.node.span.name.as_ref()));
+    let name = if named.trim().is_empty() { UNNAMED_HOOK.to_owned() } else { named.into_owned() };
     let id = leaf.node.span.span_id.to_string();
 
     let mut triggered = writer.of_leaf(leaf, EventType::HookTriggered, 0);
