@@ -1,7 +1,7 @@
 //! A real Pydantic AI program, the official adapter beside it, exports over OTLP to a running `failproof-otel serve`: the
 //! events in the spool agree with those of the adapter by the rules of the parity test.
 #![cfg(all(feature = "cli", feature = "gateway"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod support;
 
