@@ -124,15 +124,15 @@ impl Reader<'_> {
         }
         for (index, part) in parts.iter().enumerate() {
             let Part::Json(json) = part else { continue };
-            let place = format_args!("{place}[{index}]");
+            let place = || format!("{place}[{index}]");
             match with_node(json, |node| self.span(node, shared)) {
                 Ok((span, 0)) => self.found.spans.push(span),
                 Ok((span, events)) => {
-                    self.found.report(place, format_args!("{events} of its events are beyond the limit"));
+                    self.found.report(place(), format_args!("{events} of its events are beyond the limit"));
                     self.found.spans.push(span);
                 }
                 Err(_) if json.get() == "null" => {}
-                Err(cause) => self.found.reject_span(place, name_of(json).as_deref(), cause),
+                Err(cause) => self.found.reject_span(place(), name_of(json).as_deref(), cause),
             }
         }
         Ok(())
