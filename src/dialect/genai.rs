@@ -8,10 +8,12 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{About, Dialect, Fact, Kind, Reading, Recognized};
+use super::{About, Dialect, Fact, Kind, Reading, Recognized, langchain, langgraph, python_literal};
 use crate::span::{Span, SpanEvent};
 
 pub(super) struct GenAi;
+
+const AGENT_NAME: &str = "gen_ai.agent.name";
 
 /// What each value of `gen_ai.operation.name` stands for; one that is not listed stands for nothing of its own.
 const OPERATIONS: &[(&str, Kind, &str)] = &[
@@ -30,6 +32,59 @@ const OPERATIONS: &[(&str, Kind, &str)] = &[
     ("create_agent", Kind::Transparent, "create_agent is setup, not a run"),
     ("embeddings", Kind::Transparent, "embeddings give no event"),
 ];
+
+/// Scopes whose workflow is only what stands around its agents. OpenAI Agents: the official package, the retired one of
+/// the contrib repository, which calls the workflow an agent without a name, and Traceloop's by way of `genainormalizer`.
+const WORKFLOWS_AROUND_AGENTS: &[(&str, &str)] = &[
+    ("opentelemetry.instrumentation.genai.openai_agents", "invoke_workflow"),
+    ("opentelemetry.instrumentation.openai_agents", "invoke_agent"),
+    ("opentelemetry.instrumentation.openai_agents", "invoke_workflow"),
+];
+
+/// What instrumentations write for an agent's name where they do not know it.
+const PLACEHOLDER_AGENTS: [&str; 2] = ["OpenAI Agent", "unknown"];
+
+/// Scopes of instrumentations start so; the framework follows.
+const INSTRUMENTATIONS: [&str; 4] = [
+    "opentelemetry.instrumentation.genai.",
+    "opentelemetry.instrumentation.",
+    "@traceloop/instrumentation-",
+    "@opentelemetry/instrumentation-",
+];
+
+/// Frameworks and clients by what instrumentations call them.
+const FRAMEWORKS: &[(&str, &str)] = &[
+    ("langchain", "langchain"),
+    ("openai", "openai"),
+    ("openai_v2", "openai"),
+    ("openai_agents", "openai_agents"),
+    ("llamaindex", "llama_index"),
+    ("llama_index", "llama_index"),
+    ("crewai", "crewai"),
+    ("agno", "agno"),
+    ("smolagents", "smolagents"),
+    ("dspy", "dspy"),
+    ("haystack", "haystack"),
+    ("mcp", "mcp"),
+    ("anthropic", "anthropic"),
+    ("bedrock", "bedrock"),
+    ("claude_agent_sdk", "claude_agent_sdk"),
+    ("google_genai", "google_genai"),
+    ("google_generativeai", "google_genai"),
+    ("vertexai", "vertexai"),
+    ("cohere", "cohere"),
+    ("groq", "groq"),
+    ("mistralai", "mistralai"),
+    ("ollama", "ollama"),
+    ("together", "together"),
+];
+
+/// The framework that an instrumentation's scope names.
+pub(super) fn framework_of_scope(scope: &str) -> Option<&'static str> {
+    let rest = INSTRUMENTATIONS.iter().find_map(|prefix| scope.strip_prefix(prefix))?;
+    let named = rest.split('.').next().unwrap_or(rest);
+    FRAMEWORKS.iter().find(|(name, _)| *name == named).map(|(_, framework)| *framework)
+}
 
 /// Span names start with the operation; what follows names its object.
 const NAMED_BY_SPAN: &[(Kind, Fact, &[&str])] = &[
@@ -50,7 +105,7 @@ impl Dialect for GenAi {
 
     fn keys(&self) -> &'static [(Fact, &'static [&'static str])] {
         &[
-            (Fact::AgentName, &["gen_ai.agent.name", "gen_ai.workflow.name"]),
+            (Fact::AgentName, &[AGENT_NAME, "gen_ai.workflow.name"]),
             (Fact::AgentDescription, &["gen_ai.agent.description"]),
             (Fact::ConversationId, &["gen_ai.conversation.id"]),
             (Fact::RequestModel, &["gen_ai.request.model"]),
@@ -115,6 +170,17 @@ impl Dialect for GenAi {
                 .and(provider)
                 .map(|_| Recognized { kind: Kind::Model, rule: "a model and its provider, no operation" });
         };
+        let is_around = WORKFLOWS_AROUND_AGENTS.contains(&(span.scope.name.as_str(), operation));
+        if is_around && span.attributes.text(AGENT_NAME).is_none() {
+            return Some(Recognized { kind: Kind::Transparent, rule: "the workflow around the agents is none itself" });
+        }
+        let workflow = span.attributes.text("gen_ai.workflow.name").filter(|_| operation == "invoke_workflow");
+        if workflow.is_some_and(langchain::is_part) {
+            return Some(Recognized { kind: Kind::Transparent, rule: "a part run by itself is no agent" });
+        }
+        if let Some(recognized) = renamed_chain(span, operation) {
+            return Some(recognized);
+        }
         let known = OPERATIONS.iter().find(|(name, ..)| *name == operation);
         Some(known.map_or(
             Recognized { kind: Kind::Transparent, rule: "an operation that stands for nothing of its own" },
@@ -126,8 +192,18 @@ impl Dialect for GenAi {
         if !span.events.is_empty() {
             read_message_events(span, reading);
         }
+        if reading.text(Fact::AgentName).is_some_and(|name| PLACEHOLDER_AGENTS.contains(&name.as_ref())) {
+            reading.remove(Fact::AgentName);
+        }
         if span.attributes.get("gen_ai.operation.name").is_none() {
             return;
+        }
+        reading.framework = reading.framework.or_else(|| framework_of_scope(&span.scope.name));
+        if let Some(stops) = langgraph::interrupts(span) {
+            reading.add(Fact::Interrupts, stops, "error.type and status");
+        }
+        if reading.framework == Some("openai_agents") {
+            repair_answer(reading);
         }
         for (kind, fact, prefixes) in NAMED_BY_SPAN {
             if reading.kind == *kind && !reading.has(*fact) {
@@ -140,6 +216,48 @@ impl Dialect for GenAi {
         if matches!(reading.kind, Kind::Agent) {
             read_answer(reading);
         }
+    }
+}
+
+/// The Collector's `genainormalizer` calls every chain of OpenInference an agent, and every prompt a completion. An agent
+/// is what has a name of its own, or is called one, or runs outermost.
+fn renamed_chain(span: &Span<'_>, operation: &str) -> Option<Recognized> {
+    if !span.scope.name.starts_with("openinference.instrumentation.") {
+        return None;
+    }
+    let is_agent = || {
+        let is_named = span.attributes.text(AGENT_NAME).is_some() || span.name.to_lowercase().contains("agent");
+        is_named || span.parent.is_none()
+    };
+    let is_call = || span.attributes.text("gen_ai.request.model").is_some();
+    match operation {
+        "invoke_agent" if !is_agent() => Some(Recognized { kind: Kind::Transparent, rule: "a chain called an agent" }),
+        "text_completion" if !is_call() => Some(Recognized { kind: Kind::Transparent, rule: "a prompt is no call" }),
+        _ => None,
+    }
+}
+
+/// The retired package for OpenAI Agents writes what the model gave as Python does, within a text.
+fn repair_answer(reading: &mut Reading<'_>) {
+    let Some(Json::Array(mut messages)) = reading.json(Fact::OutputMessages) else { return };
+    let parts = messages.iter_mut().filter_map(|message| message.get_mut("parts")?.as_array_mut()).flatten();
+    let mut repaired = false;
+    for part in parts {
+        let item = part["content"].as_str().filter(|text| text.starts_with("{'")).and_then(python_literal::parse);
+        let Some(item) = item else { continue };
+        let texts = item["content"].as_array().into_iter().flatten().filter_map(|content| content["text"].as_str());
+        *part = match item["type"].as_str() {
+            Some("function_call") => {
+                json!({"type": "tool_call", "id": item["call_id"], "name": item["name"], "arguments": item["arguments"]})
+            }
+            Some("message") => json!({"type": "text", "content": texts.collect::<Vec<_>>().join("\n")}),
+            _ => continue,
+        };
+        repaired = true;
+    }
+    if repaired {
+        reading.remove(Fact::OutputMessages);
+        reading.add(Fact::OutputMessages, messages, "gen_ai.output.messages");
     }
 }
 

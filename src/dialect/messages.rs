@@ -110,12 +110,31 @@ fn normalize_tool(tool: Json) -> Option<Json> {
     Some(Json::Object(out))
 }
 
+/// Items of OpenAI's Responses API that are no messages but stand among them, and whose they are.
+const ITEMS: [(&str, &str); 5] = [
+    ("function_call", "assistant"),
+    ("custom_tool_call", "assistant"),
+    ("reasoning", "assistant"),
+    ("function_call_output", "tool"),
+    ("custom_tool_call_output", "tool"),
+];
+
+/// Whether it is the type of an item that stands among messages.
+pub(super) fn is_item(kind: &str) -> bool {
+    ITEMS.iter().any(|(name, _)| *name == kind)
+}
+
 fn normalize_message(message: Json) -> Option<Json> {
     let mut message = match message {
         Json::Object(message) => message,
         Json::Null => return None,
         text => return Some(json!({"role": "user", "content": plain_text(text)})),
     };
+    let kind = message.get("type").and_then(Json::as_str);
+    let item = ITEMS.iter().find(|(name, _)| Some(*name) == kind && !message.contains_key("role"));
+    if let Some((_, role)) = item {
+        return Some(json!({"role": role, "content": [normalize_part(Json::Object(message))]}));
+    }
     let role = match message.get("role").and_then(Json::as_str) {
         Some("model") => "assistant".to_owned(),
         Some(role) if !role.trim().is_empty() => role.to_owned(),
@@ -180,13 +199,18 @@ fn normalize_part(part: Json) -> Json {
         "thinking" | "reasoning" => {
             block("thinking", [("thinking", take(&mut part, &["content", "thinking", "text", "reasoning"]))])
         }
-        "tool_call" | "tool_use" | "tool-call" | "function_call" | "server_tool_call" => {
+        "tool_call" | "tool_use" | "tool-call" | "function_call" | "custom_tool_call" | "server_tool_call" => {
             let arguments = take(&mut part, &["arguments", "input", "args"]).map(parsed);
-            let id = take_id(&mut part, &["id", "tool_call_id", "call_id", "toolCallId"]);
+            let id = take_id(&mut part, &["tool_call_id", "call_id", "toolCallId", "id"]);
             block("tool_use", [("id", id), ("name", take(&mut part, &["name", "toolName"])), ("input", arguments)])
         }
-        "tool_call_response" | "tool_result" | "tool-result" | "function_call_output" | "server_tool_call_response" => {
-            let id = take_id(&mut part, &["id", "tool_use_id", "tool_call_id", "call_id", "toolCallId"]);
+        "tool_call_response"
+        | "tool_result"
+        | "tool-result"
+        | "function_call_output"
+        | "custom_tool_call_output"
+        | "server_tool_call_response" => {
+            let id = take_id(&mut part, &["tool_use_id", "tool_call_id", "call_id", "toolCallId", "id"]);
             let result = take(&mut part, &["result", "response", "content", "output"]);
             block("tool_result", [("tool_use_id", id), ("content", result)])
         }

@@ -5,10 +5,11 @@
 //! write on one span: the first that recognizes it gives the kind, and the keys of all stay readable for facts that it
 //! left empty.
 
-mod failproof;
-mod genai;
+mod flattened;
+mod langchain;
+mod langgraph;
 pub(crate) mod messages;
-mod pydantic_ai;
+mod python_literal;
 mod reading;
 
 use std::collections::HashMap;
@@ -18,6 +19,25 @@ use crate::span::Span;
 
 pub(crate) use failproof::{AGENT_ID, EVENT_PREFIX, GOAL, KIND, OUTCOME, SESSION_ID, SUMMARY};
 pub use reading::{Completion, Fact, Found, Kind, Reading};
+
+/// Declares each dialect's module and puts it into the table.
+macro_rules! dialects {
+    ($($module:ident::$dialect:ident,)*) => {
+        $(mod $module;)*
+
+        /// All dialects, the most specific first.
+        pub static DIALECTS: &[&dyn Dialect] = &[$(&$module::$dialect),*];
+    };
+}
+
+// A new dialect is a line here. What is said by hand comes first, the conventions that everybody shares last.
+dialects! {
+    failproof::Failproof,
+    pydantic_ai::PydanticAi,
+    openinference::OpenInference,
+    openllmetry::OpenLlmetry,
+    genai::GenAi,
+}
 
 /// One way of writing agent spans.
 pub trait Dialect: Sync {
@@ -56,17 +76,14 @@ pub struct Recognized {
     pub rule: &'static str,
 }
 
-/// All dialects, the most specific first.
-pub static DIALECTS: [&dyn Dialect; 3] = [&failproof::Failproof, &pydantic_ai::PydanticAi, &genai::GenAi];
-
 /// Reads a span by the first dialect that recognizes it. `None`: no agent framework wrote it.
 pub fn read<'s>(span: &'s Span<'_>) -> Option<Reading<'s>> {
-    read_with(span, &DIALECTS)
+    read_with(span, DIALECTS)
 }
 
 /// Reads a span as if nobody had said anything about it by hand: for copies that baggage made.
 pub(crate) fn read_without_hand<'s>(span: &'s Span<'_>) -> Option<Reading<'s>> {
-    read_with(span, &DIALECTS[1..])
+    read_with(span, DIALECTS.get(1..).unwrap_or_default())
 }
 
 fn read_with<'s>(span: &'s Span<'_>, dialects: &[&'static dyn Dialect]) -> Option<Reading<'s>> {

@@ -129,6 +129,19 @@ pub enum Fact {
     HumanId,
     /// The question of a stop for a person.
     Prompt,
+    /// The stops for a person that a call or a run ended with: a list of `{id, prompt}`, both of them optional.
+    Waits,
+    /// The interrupts of a graph that ended the span, on the task that stopped and on all around it: a list of `{id, value}`,
+    /// each member only if it is known.
+    Interrupts,
+    /// What a person answered to the stop that the run goes on from.
+    ResumeValue,
+    /// The calls of the model that a hook was handed to carry out: a list of parts `{type: tool_call, id, name, …}`.
+    HandedCalls,
+    /// The place of a task in its graph: the same when the task runs again after a stop.
+    CheckpointNamespace,
+    /// The framework's own version, where the scope's is that of an instrumentation.
+    FrameworkVersion,
 }
 
 /// A fact as it was found.
@@ -170,6 +183,16 @@ pub struct Reading<'s> {
     pub results_are_typed: bool,
     /// Whether the run is known to have got no question of its own: it went on from where another one stopped.
     pub goes_on_without_goal: bool,
+    /// Of a hook: whether the span right around it is an agent's run, whatever that span says itself. A graph runs its
+    /// nodes.
+    pub owner_is_agent: bool,
+    /// Whether the agent's name is only that of its class: what all its calls and hooks call it is better.
+    pub is_named_by_class: bool,
+    /// Whether the framework tells one thing by two spans, of which this is the second: within or beside the first, with
+    /// the same name.
+    pub tells_again: bool,
+    /// Whether the span can end before its run does: the run ends with the last span within.
+    pub ends_early: bool,
     facts: Vec<(Fact, Found<'s>)>,
 }
 
@@ -200,6 +223,10 @@ impl<'s> Reading<'s> {
             absent_tokens_are_zero: false,
             results_are_typed: false,
             goes_on_without_goal: false,
+            owner_is_agent: false,
+            is_named_by_class: false,
+            tells_again: false,
+            ends_early: false,
             facts: Vec::new(),
         }
     }

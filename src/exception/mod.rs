@@ -85,7 +85,9 @@ impl Classifier {
         let name = match (spelled, traced) {
             (Some(spelled), Some(traced)) if spelled.module.is_none() && spelled.short == traced.short => Some(traced),
             (Some(spelled), _) if !spelled.is_placeholder() => Some(spelled),
-            (spelled, traced) => traced.or(spelled.filter(|name| name.is_class())),
+            (spelled, traced) => traced
+                .or_else(|| table::spoken(message).and_then(ClassName::parse))
+                .or(spelled.filter(|name| name.is_class())),
         };
         Exception {
             class: name.and_then(|name| self.class_of(name)).unwrap_or(Class::Failure),

@@ -16,10 +16,29 @@ const TABLE: &[Row] = &[
     Row { class: Class::ToolFailure, names: &["ModelRetry", "ToolRetryError", "ToolFailedError", "ToolFailed"], modules: &["pydantic_ai"] },
     // Pydantic AI 2.68: hooks that skip a step, and calls left to somebody else.
     Row { class: Class::ControlFlow, names: &["SkipToolExecution", "SkipToolValidation", "SkipModelRequest", "CallDeferred", "ApprovalRequired"], modules: &["pydantic_ai"] },
+    // LangGraph 1.2: a graph that stops for a person, is drained, or hands over to the graph around it.
+    Row { class: Class::ControlFlow, names: &["GraphBubbleUp", "GraphInterrupt", "NodeInterrupt", "GraphDrained", "ParentCommand"], modules: &["langgraph"] },
+    // CrewAI 1.15: a flow that waits for a person.
+    Row { class: Class::ControlFlow, names: &["HumanFeedbackPending"], modules: &["crewai"] },
+    // LlamaIndex workflows 2.26: a step that waits for an event of a person, and runs again then.
+    Row { class: Class::ControlFlow, names: &["WaitingForEvent", "WorkflowDone"], modules: &["workflows", "llama_index"] },
+    Row { class: Class::Cancellation, names: &["WorkflowCancelledByUser"], modules: &["workflows", "llama_index"] },
+    // Agno 3.1: a tool that ends the run, a tool that asks the model to try again, a run that was cancelled.
+    Row { class: Class::ControlFlow, names: &["StopAgentRun"], modules: &["agno"] },
+    Row { class: Class::ToolFailure, names: &["RetryAgentRun"], modules: &["agno"] },
+    Row { class: Class::Cancellation, names: &["RunCancelledException"], modules: &["agno"] },
     // Python: a task or a generator that its caller gave up.
     Row { class: Class::Cancellation, names: &["CancelledError"], modules: &["asyncio", "concurrent.futures", "builtins"] },
     Row { class: Class::Cancellation, names: &["GeneratorExit"], modules: &["builtins"] },
 ];
+
+/// Texts that stand where an exception has no type of its own, and the class that they tell of.
+const SPOKEN: &[(&str, &str)] = &[("abandoned stream", "GeneratorExit"), ("Abandoned", "GeneratorExit")];
+
+/// The class that a text alone tells of.
+pub(super) fn spoken(message: &str) -> Option<&'static str> {
+    SPOKEN.iter().find(|(text, _)| *text == message.trim()).map(|(_, class)| *class)
+}
 
 /// The class of a name, if it stands in the table.
 pub(super) fn class_of(name: ClassName<'_>) -> Option<Class> {

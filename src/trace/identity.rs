@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::tree::{Role, Tree};
+use super::tree::{Node, Role, Tree};
 use super::{Mapping, Said};
-use crate::dialect::{AGENT_ID, Fact, SESSION_ID};
+use crate::dialect::{AGENT_ID, Fact, Kind, SESSION_ID};
 use crate::event::{UNNAMED_AGENT, normalize_agent_id};
 
 /// The longest session id, in characters; a longer one keeps its head.
@@ -71,9 +71,12 @@ impl Agent {
 /// Gives every agent its name, its session and its times, and every call its agent: one is made where there is none.
 pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
     adopt_orphans(tree, mapping, said.closed_at);
+    let ends = ends_within(tree);
+    let agreed = agreed_names(tree);
     for at in 0..tree.agents.len() {
         let Some(node) = tree.agents[at].node else { continue };
-        let raw = tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
+        let own = || tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
+        let raw = agreed.get(&at).cloned().flatten().unwrap_or_else(own);
         let id = normalize_agent_id(&raw);
         tree.agents[at].raw_name = (id != raw && !raw.is_empty()).then_some(raw);
         tree.agents[at].id = Arc::from(id);
@@ -87,8 +90,51 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
             }
         };
         tree.agents[at].session = session;
-        set_times(tree, at, node, said.closed_at);
+        set_times(tree, at, node, ends[node].or(said.closed_at));
     }
+}
+
+/// The name that the spans within a run give their agent, where its own span knows that of a class alone; `None` if they
+/// do not agree.
+fn agreed_names(tree: &Tree<'_>) -> HashMap<usize, Option<String>> {
+    let is_generic = |agent: &Agent| {
+        agent.node.and_then(|node| tree.reading(node)).is_some_and(|reading| reading.is_named_by_class)
+    };
+    let mut agreed: HashMap<usize, Option<String>> = HashMap::new();
+    for node in &tree.nodes {
+        let Some(agent) = node.agent.filter(|agent| is_generic(&tree.agents[*agent])) else { continue };
+        let reading = node.reading.as_ref().filter(|reading| reading.kind != Kind::Agent);
+        let Some(name) = reading.and_then(|reading| reading.text(Fact::AgentName)) else { continue };
+        let known = agreed.entry(agent).or_insert_with(|| Some(name.clone().into_owned()));
+        if known.as_deref().is_some_and(|known| known != name) {
+            *known = None;
+        }
+    }
+    agreed
+}
+
+/// When each run ended by its own span, or by the last one within where that span can end early; `None` while it goes on.
+fn ends_within(tree: &Tree<'_>) -> Vec<Option<u64>> {
+    let mut ends: Vec<Option<u64>> = tree.nodes.iter().map(|node| node.span.end).collect();
+    if !tree.nodes.iter().any(ends_early) {
+        return ends;
+    }
+    let mut last = ends.clone();
+    // Children stand behind their parents.
+    for at in (0..tree.nodes.len()).rev() {
+        if let Some(parent) = tree.nodes[at].parent {
+            last[parent] = last[parent].zip(last[at]).map(|(own, within)| own.max(within));
+        }
+        if ends_early(&tree.nodes[at]) {
+            ends[at] = last[at];
+        }
+    }
+    ends
+}
+
+/// See [`crate::dialect::Reading::ends_early`].
+pub(super) fn ends_early(node: &Node<'_>) -> bool {
+    node.reading.as_ref().is_some_and(|reading| reading.ends_early)
 }
 
 /// Model and tool calls that no agent encloses get an agent, so that their session exists: one for each session and name.
@@ -197,14 +243,13 @@ pub(crate) fn session_text(raw: &str) -> Option<Arc<str>> {
 }
 
 /// An agent's own times, within those of the agent around it. One that goes on has no end yet.
-fn set_times(tree: &mut Tree<'_>, at: usize, node: usize, closed_at: Option<u64>) {
+fn set_times(tree: &mut Tree<'_>, at: usize, node: usize, own_end: Option<u64>) {
     let span = tree.nodes[node].span;
     let around = tree.agents[at].parent.map(|parent| &tree.agents[parent]);
     let (earliest, latest) = around.map_or((0, u64::MAX), |around| (around.start, around.end));
     let depth = around.map_or(0, |around| around.depth + 1);
     let around_goes_on = around.is_none_or(|around| around.is_open);
 
-    let own_end = span.end.or(closed_at);
     let start = span.start.clamp(earliest, latest);
     let end = own_end.unwrap_or(u64::MAX).clamp(start, latest);
     let agent = &mut tree.agents[at];

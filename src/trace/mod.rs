@@ -2,9 +2,10 @@
 //!
 //! [`map`] takes a set of spans and gives their events; the result depends on the set and the [`Mapping`] alone, never on
 //! order, batching or repetition. The steps, one file each: `tree` links the spans and gives each its role, `identity`
-//! says which agent and session, `ending` which exception ended a span, `outcome` how the runs ended, `run` what has to
-//! be known of a run as a whole, `events` makes the events, `order` puts them in order.
+//! says which agent and session, `ending` which exception ended a span, `outcome` how the runs ended, `calls` which
+//! call of the model a tool answers, `run` what has to be known of a run as a whole, `events` makes the events, `order` puts them in order.
 
+mod calls;
 mod ending;
 mod events;
 mod explain;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::ErrorEvents;
+use super::identity::ends_early;
 use super::tree::{Node, Tree};
 use crate::dialect::{Completion, Fact, Kind, OUTCOME, Reading};
 use crate::exception::{Class, Exception};
@@ -78,7 +79,7 @@ impl LeafEnd {
         let start = span.start.clamp(agent.start, agent.end);
         let own_end = if is_open { Some(start) } else { span.end };
         let end = own_end.unwrap_or(agent.end).clamp(start, agent.end);
-        let run = agent.node.map(|node| tree.nodes[node].span);
+        let run = agent.node.map(|node| &tree.nodes[node]).filter(|node| !ends_early(node)).map(|node| node.span);
         let incomplete = !is_open && (span.end.is_none() || run.is_some_and(|run| outlives(span, run)));
         LeafEnd { start, end, is_open, incomplete }
     }
@@ -121,7 +122,7 @@ fn word(said: &str) -> &'static str {
 fn was_cancelled(tree: &Tree<'_>, at: usize, node: &Node<'_>) -> bool {
     tree.agents[at].leaves.iter().map(|leaf| &tree.nodes[*leaf]).any(|leaf| {
         let cancelled = leaf.exception.as_ref().is_some_and(|exception| exception.class == Class::Cancellation);
-        cancelled && outlives(leaf.span, node.span)
+        cancelled && !ends_early(node) && outlives(leaf.span, node.span)
     })
 }
 

@@ -1,7 +1,10 @@
 //! What has to be known of a run as a whole: its steps, its messages, its tools, its tokens.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value as Json};
 
+use super::calls::{self, Call};
 use super::outcome::LeafEnd;
 use super::tree::Tree;
 use crate::dialect::messages::{normalize_messages, text_of};
@@ -16,6 +19,7 @@ pub(super) struct Run<'t, 's> {
     requests: Vec<Request>,
     lists_tools: bool,
     history: Vec<Json>,
+    calls: HashMap<usize, Call>,
 }
 
 struct Request {
@@ -39,7 +43,7 @@ impl<'t, 's> Run<'t, 's> {
         let lists_tools = requests.iter().any(|request| !request.tool_kinds.is_empty());
         let own = tree.agents[agent].node.and_then(|node| tree.reading(node));
         let history = own.and_then(|reading| reading.json(Fact::History)).map(normalize_messages).unwrap_or_default();
-        Run { tree, agent, requests, lists_tools, history }
+        Run { tree, agent, requests, lists_tools, history, calls: calls::answered(tree, agent) }
     }
 
     /// What the model was sent, in the contract's form.
@@ -83,6 +87,19 @@ impl<'t, 's> Run<'t, 's> {
         let listed = || around.find_map(|request| request.tool_kinds.get(name.as_ref()))?.as_str().map(str::to_owned);
         let listed = if self.lists_tools { Some(listed).and_then(|mut listed| listed()) } else { None };
         listed.or_else(|| reading.text(Fact::ToolKind).map(|kind| kind.into_owned()))
+    }
+
+    /// The id of the call that a tool answers: its own, else that of the model's call.
+    pub fn call_id(&self, node: usize) -> Option<String> {
+        let own = self.tree.reading(node).and_then(|reading| reading.text(Fact::ToolCallId));
+        own.map(|id| id.into_owned()).or_else(|| self.calls.get(&node).map(|call| call.id.clone()))
+    }
+
+    /// What a tool was called with: what its span says if that is whole, else what the model sent.
+    pub fn tool_input(&self, node: usize) -> Option<Json> {
+        let own = self.tree.reading(node).and_then(|reading| reading.json(Fact::ToolInput));
+        let sent = || self.calls.get(&node).map(|call| call.input.clone());
+        own.as_ref().filter(|own| own.is_object()).cloned().or_else(sent).or(own)
     }
 
     /// What a tool gave. Where a framework writes `12` for a number and for a text alike, the message that took the

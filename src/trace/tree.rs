@@ -1,7 +1,7 @@
 //! The spans of one trace as a tree, and the role of each.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::identity::{self, Agent};
@@ -37,6 +37,8 @@ pub(super) struct Node<'s> {
     pub conversation: Option<Arc<str>>,
     /// It itself, or the nearest span above it, that stands for something; of one seen twice the one that it is told by.
     pub call: Option<usize>,
+    /// Whether its parent is the agent that it is itself, told beside it: see [`Tree::join_told_beside`].
+    is_joined: bool,
 }
 
 /// What becomes of a span.
@@ -57,6 +59,10 @@ impl<'s> Tree<'s> {
         let mut tree = Tree { nodes: link(&without_copies(spans)), agents: Vec::new() };
         for at in 0..tree.nodes.len() {
             tree.read(at, mapping);
+        }
+        tree.promote_owners();
+        tree.join_told_beside();
+        for at in 0..tree.nodes.len() {
             tree.give_role(at);
         }
         identity::name_agents(&mut tree, mapping, said);
@@ -103,6 +109,49 @@ impl<'s> Tree<'s> {
         node.session_said = span.attributes.text(SESSION_ID).or(session_above);
     }
 
+    /// Some runs are known as an agent's by their hooks alone: the span right around those is the run.
+    fn promote_owners(&mut self) {
+        for at in 0..self.nodes.len() {
+            let Some(hook) = &self.nodes[at].reading else { continue };
+            let (is_owned, dialect) = (hook.kind == Kind::Hook && hook.owner_is_agent, hook.dialect);
+            let Some(owner) = self.nodes[at].parent.filter(|_| is_owned) else { continue };
+            let owner = self.nodes[owner].reading.as_mut();
+            if let Some(owner) = owner.filter(|owner| owner.kind == Kind::Transparent && owner.dialect == dialect) {
+                (owner.kind, owner.rule) = (Kind::Agent, "its hooks are those of an agent's run");
+            }
+        }
+    }
+
+    /// Some frameworks tell a nested agent by two spans side by side: one is the agent, the other has its work. A span that
+    /// lies within an agent without any work, beside it and of its name, is that agent.
+    fn join_told_beside(&mut self) {
+        let busy: HashSet<usize> = self.nodes.iter().filter_map(|node| node.parent).collect();
+        let mut idle: HashMap<(usize, String), usize> = HashMap::new();
+        for at in 0..self.nodes.len() {
+            // Parents stand before their children, so that theirs is known.
+            self.nodes[at].depth = self.nodes[at].parent.map_or(0, |parent| self.nodes[parent].depth + 1);
+            let node = &self.nodes[at];
+            let (Some(parent), Some(reading)) = (node.parent, &node.reading) else { continue };
+            let is_agent = reading.kind == Kind::Agent;
+            let name = reading.text(if is_agent { Fact::AgentName } else { Fact::HookName }).unwrap_or_default();
+            let key = (parent, name.into_owned());
+            let around = idle.get(&key).copied().filter(|agent| {
+                let agent = &self.nodes[*agent];
+                let is_within = agent.span.end.is_none_or(|end| node.span.end.is_some_and(|own| own <= end));
+                is_within && agent.reading.as_ref().is_some_and(|agent| agent.dialect == reading.dialect)
+            });
+            match around {
+                Some(agent) if reading.tells_again || !is_agent => {
+                    let node = &mut self.nodes[at];
+                    (node.parent, node.is_joined) = (Some(agent), true);
+                    node.depth += 1;
+                }
+                _ if is_agent && !busy.contains(&at) => drop(idle.insert(key, at)),
+                _ => {}
+            }
+        }
+    }
+
     fn give_role(&mut self, at: usize) {
         let parent = self.nodes[at].parent;
         let around = parent.and_then(|parent| self.nodes[parent].agent);
@@ -110,6 +159,7 @@ impl<'s> Tree<'s> {
         (self.nodes[at].agent, self.nodes[at].call) = (around, call);
         let Some(kind) = self.reading(at).map(|reading| reading.kind) else { return };
         self.nodes[at].role = match kind {
+            _ if self.nodes[at].is_joined => call.map_or(Role::Transparent, Role::Folded),
             Kind::Transparent => Role::Transparent,
             Kind::Agent => match call {
                 Some(above) if self.is_same_agent(above, at) => Role::Folded(above),
@@ -123,7 +173,11 @@ impl<'s> Tree<'s> {
                 Some(above) if self.is_same_call(above, at) => Role::Folded(above),
                 _ => Role::Leaf,
             },
-            Kind::Hook | Kind::Human => Role::Leaf,
+            Kind::Hook => match call {
+                Some(above) if self.is_same_hook(above, at) => Role::Folded(above),
+                _ => Role::Leaf,
+            },
+            Kind::Human => Role::Leaf,
         };
         match self.nodes[at].role {
             Role::Folded(into) => self.fold(at, into),
@@ -133,13 +187,15 @@ impl<'s> Tree<'s> {
     }
 
     /// Two instrumentations, or a name given by hand and the framework's own span, tell of one run: nested, no call
-    /// between, one name. A framework that runs an agent of the same name inside an agent says so twice in one dialect.
+    /// between, one name. One dialect that has an agent of the same name inside an agent means two, unless it says that it
+    /// tells each twice.
     fn is_same_agent(&self, above: usize, at: usize) -> bool {
         let (Some(outer), Some(inner)) = (self.reading(above), self.reading(at)) else { return false };
         let name = |reading: &Reading<'_>| {
             crate::event::normalize_agent_id(&reading.text(Fact::AgentName).unwrap_or_default())
         };
-        outer.kind == Kind::Agent && outer.dialect != inner.dialect && name(outer) == name(inner)
+        let may_be_one = outer.dialect != inner.dialect || inner.tells_again;
+        outer.kind == Kind::Agent && may_be_one && name(outer) == name(inner)
     }
 
     /// A model call inside a model call, or a tool inside a tool of the same name, is that same call.
@@ -150,6 +206,13 @@ impl<'s> Tree<'s> {
             (Kind::Tool, Kind::Tool) => outer.text(Fact::ToolName) == inner.text(Fact::ToolName),
             _ => false,
         }
+    }
+
+    /// A hook inside a hook of the same name is that same hook, if its dialect tells some twice.
+    fn is_same_hook(&self, above: usize, at: usize) -> bool {
+        let (Some(outer), Some(inner)) = (self.reading(above), self.reading(at)) else { return false };
+        let is_one = outer.kind == Kind::Hook && inner.tells_again;
+        is_one && outer.text(Fact::HookName) == inner.text(Fact::HookName)
     }
 
     /// Fields that the outer span lacks are taken from the inner; of several inner ones, the later know the outcome.
@@ -251,5 +314,6 @@ fn node<'s>(span: &'s Span<'s>, parent: Option<usize>, nodes: &[Node<'s>]) -> No
         agent_said: None,
         conversation: None,
         call: None,
+        is_joined: false,
     }
 }

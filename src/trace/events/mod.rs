@@ -17,7 +17,7 @@ use super::outcome::LeafEnd;
 use super::run::Run;
 use super::tree::{Node, Role, Tree};
 use super::{EventKey, Mapping};
-use crate::dialect::{Kind, Reading};
+use crate::dialect::{Fact, Kind, Reading};
 use crate::event::{Event, EventType, Field};
 use crate::exception::{Class, Exception};
 use crate::span::{Resource, Span, SpanId, TraceId};
@@ -209,6 +209,15 @@ fn environment(resource: &Resource, mapping: &Mapping) -> Arc<str> {
     }
 }
 
+/// Scopes of packages that instrument a framework start so: their version is not the framework's.
+const INSTRUMENTATIONS: [&str; 5] = [
+    "opentelemetry.instrumentation.",
+    "opentelemetry.util.",
+    "openinference.instrumentation.",
+    "@traceloop/",
+    "@arizeai/",
+];
+
 fn framework_extras(span: &Span<'_>, reading: Option<&Reading<'_>>) -> Vec<(&'static str, Json)> {
     let scope = &span.scope;
     let named = reading.and_then(|reading| reading.framework).unwrap_or(&scope.name);
@@ -217,8 +226,10 @@ fn framework_extras(span: &Span<'_>, reading: Option<&Reading<'_>>) -> Vec<(&'st
         extras.push(("framework", named.into()));
     }
     extras.push(("integration_version", INTEGRATION_VERSION.into()));
-    if !scope.version.is_empty() {
-        extras.push(("framework_version", scope.version.as_str().into()));
+    let told = reading.and_then(|reading| reading.text(Fact::FrameworkVersion));
+    let is_own = !scope.version.is_empty() && !INSTRUMENTATIONS.iter().any(|prefix| scope.name.starts_with(prefix));
+    if let Some(version) = told.as_deref().or(is_own.then_some(scope.version.as_str())) {
+        extras.push(("framework_version", version.into()));
     }
     extras
 }

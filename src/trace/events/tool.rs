@@ -17,13 +17,13 @@ pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<
         return;
     }
     let name = reading.text(Fact::ToolName).map_or_else(|| UNNAMED.to_owned(), |name| name.into_owned());
-    let call_id = reading.text(Fact::ToolCallId).map(|id| id.into_owned());
+    let call_id = run.call_id(leaf.at);
     let call_id = call_id.unwrap_or_else(|| leaf.node.span.span_id.to_string());
 
     let mut call = writer.of_leaf(leaf, EventType::ToolUse, 0);
     call.set(Field::ToolName, Some(name.as_str()));
     call.set(Field::ToolCallId, Some(call_id.as_str()));
-    call.set(Field::Input, reading.json(Fact::ToolInput).map(as_object));
+    call.set(Field::Input, run.tool_input(leaf.at).map(as_object));
     call.extra("fw_tool_kind", run.tool_kind(leaf.at));
     call.extra("fw_run_step", Some(run.step(leaf.at)));
     call.extra("fw_failure_stage", reading.text(Fact::FailureStage).as_deref());
@@ -35,7 +35,9 @@ pub(super) fn write(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>, run: &Run<
     let mut result = writer.of_leaf(leaf, EventType::ToolResult, 1);
     result.set(Field::ToolName, Some(name));
     result.set(Field::ToolCallId, Some(call_id));
-    result.set(Field::Output, leaf.is_complete().then(|| run.tool_output(leaf.at)).flatten());
+    // A failure that nothing but the tool's result tells has that result all the same: the model got to see it.
+    let has_output = leaf.is_complete() || (reading.has(Fact::ErrorMessage) && !leaf.end.incomplete);
+    result.set(Field::Output, has_output.then(|| run.tool_output(leaf.at)).flatten());
     result.set(Field::Error, leaf.error());
     result.set(Field::DurationMs, leaf.duration_ms());
     result.extra("fw_failure_stage", reading.text(Fact::FailureStage).as_deref());
