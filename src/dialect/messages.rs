@@ -38,7 +38,7 @@ pub(crate) fn normalize_answer(messages: Json) -> Option<Json> {
 /// The role of a model's answer.
 pub(crate) fn answer_role(messages: &Json) -> Option<&str> {
     let message = messages.as_array().map_or(Some(messages), |items| items.first())?;
-    message.get("role")?.as_str().filter(|role| !role.trim().is_empty())
+    message.get("role")?.as_str().filter(|role| !role.trim().is_empty()).map(own_role)
 }
 
 /// The text of system instructions, whether they come as text or as parts.
@@ -78,10 +78,26 @@ pub(crate) fn text_of(content: &Json) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
+/// The text of the last message of a user; a question that is a text is one.
+pub(crate) fn last_question(asked: Json) -> Option<String> {
+    let messages = normalize_messages(asked);
+    messages.iter().rev().find(|message| message["role"] == "user").and_then(|message| text_of(&message["content"]))
+}
+
 /// Tools as `{name, description, input_schema}`.
 pub(crate) fn normalize_tools(tools: Json) -> Vec<Json> {
     let Json::Array(tools) = tools else { return Vec::new() };
-    tools.into_iter().filter_map(normalize_tool).collect()
+    tools.into_iter().flat_map(declarations).filter_map(normalize_tool).collect()
+}
+
+/// Gemini's interface has the tools of a kind in one entry.
+fn declarations(mut tool: Json) -> Vec<Json> {
+    for key in ["functionDeclarations", "function_declarations"] {
+        if let Some(Json::Array(tools)) = tool.get_mut(key).map(Json::take) {
+            return tools;
+        }
+    }
+    vec![tool]
 }
 
 /// Keys under which a tool's schema stands.
@@ -136,8 +152,7 @@ fn normalize_message(message: Json) -> Option<Json> {
         return Some(json!({"role": role, "content": [normalize_part(Json::Object(message))]}));
     }
     let role = match message.get("role").and_then(Json::as_str) {
-        Some("model") => "assistant".to_owned(),
-        Some(role) if !role.trim().is_empty() => role.to_owned(),
+        Some(role) if !role.trim().is_empty() => own_role(role).to_owned(),
         _ => "assistant".to_owned(),
     };
     let content = match (message.remove("parts"), message.remove("content")) {
@@ -176,12 +191,33 @@ fn normalize_message(message: Json) -> Option<Json> {
     Some(json!({"role": role, "content": content}))
 }
 
+/// Google's interfaces call the assistant a model.
+fn own_role(role: &str) -> &str {
+    if role == "model" { "assistant" } else { role }
+}
+
 fn plain_text(content: Json) -> Json {
     match content {
         text @ (Json::String(_) | Json::Null) => text,
         other => Json::String(other.to_string()),
     }
 }
+
+/// Parts without a type: the one member that they have names it (Gemini's and Genkit's interfaces).
+const NAMED_BY_MEMBER: &[(&str, &str)] = &[
+    ("functionCall", "tool_call"),
+    ("function_call", "tool_call"),
+    ("toolRequest", "tool_call"),
+    ("functionResponse", "tool_call_response"),
+    ("function_response", "tool_call_response"),
+    ("toolResponse", "tool_call_response"),
+    ("inlineData", "blob"),
+    ("inline_data", "blob"),
+    ("fileData", "uri"),
+    ("file_data", "uri"),
+    ("media", "media"),
+    ("reasoning", "thinking"),
+];
 
 /// One part of a message as a block of the contract.
 fn normalize_part(part: Json) -> Json {
@@ -193,6 +229,17 @@ fn normalize_part(part: Json) -> Json {
         part.extend(function);
         part.insert("type".into(), "tool_call".into());
     }
+    if !part.contains_key("type") {
+        for (member, kind) in NAMED_BY_MEMBER {
+            match part.remove(*member) {
+                Some(Json::Object(inner)) => part = inner,
+                Some(text) => drop(part.insert("content".into(), text)),
+                None => continue,
+            }
+            part.insert("type".into(), (*kind).into());
+            break;
+        }
+    }
     let kind = part.get("type").and_then(Json::as_str).unwrap_or("text").to_owned();
     match kind.as_str() {
         "text" | "input_text" | "output_text" => block("text", [("text", take(&mut part, &["content", "text"]))]),
@@ -201,7 +248,7 @@ fn normalize_part(part: Json) -> Json {
         }
         "tool_call" | "tool_use" | "tool-call" | "function_call" | "custom_tool_call" | "server_tool_call" => {
             let arguments = take(&mut part, &["arguments", "input", "args"]).map(parsed);
-            let id = take_id(&mut part, &["tool_call_id", "call_id", "toolCallId", "id"]);
+            let id = take_id(&mut part, &["tool_call_id", "call_id", "toolCallId", "ref", "id"]);
             block("tool_use", [("id", id), ("name", take(&mut part, &["name", "toolName"])), ("input", arguments)])
         }
         "tool_call_response"
@@ -210,19 +257,31 @@ fn normalize_part(part: Json) -> Json {
         | "function_call_output"
         | "custom_tool_call_output"
         | "server_tool_call_response" => {
-            let id = take_id(&mut part, &["tool_use_id", "tool_call_id", "call_id", "toolCallId", "id"]);
-            let result = take(&mut part, &["result", "response", "content", "output"]);
+            let id = take_id(&mut part, &["tool_use_id", "tool_call_id", "call_id", "toolCallId", "ref", "id"]);
+            let result = take(&mut part, &["result", "response", "content", "output"]).map(untyped);
             block("tool_result", [("tool_use_id", id), ("content", result)])
         }
         _ => media(&kind, part),
     }
 }
 
+/// What the Vercel AI SDK wraps a tool's result in, from its version 5 on.
+const RESULT_TYPES: [&str; 5] = ["text", "json", "error-text", "error-json", "content"];
+
+/// A result without the envelope `{type, value}` of the Vercel AI SDK.
+fn untyped(mut result: Json) -> Json {
+    let is_wrapped = result.as_object().is_some_and(|members| {
+        let kind = members.get("type").and_then(Json::as_str);
+        members.len() == 2 && members.contains_key("value") && kind.is_some_and(|kind| RESULT_TYPES.contains(&kind))
+    });
+    if is_wrapped { result.get_mut("value").map(Json::take).unwrap_or_default() } else { result }
+}
+
 /// Media and whatever else: its type, its mime type and where it is or how big, never the bytes.
 fn media(kind: &str, mut part: Map<String, Json>) -> Json {
-    let uri = take(&mut part, &["uri", "url", "file_id"])
+    let uri = take(&mut part, &["uri", "url", "file_id", "fileUri", "file_uri"])
         .filter(|uri| uri.as_str().is_none_or(|uri| !uri.starts_with("data:")));
-    let mime_type = take(&mut part, &["mime_type", "media_type"]);
+    let mime_type = take(&mut part, &["mime_type", "media_type", "mimeType", "mediaType", "contentType"]);
     let modality = take(&mut part, &["modality"]);
     let encoded = take(&mut part, &["content", "data", "source", "image_url"]);
     // Base64: four characters for three bytes.
@@ -291,6 +350,29 @@ mod tests {
                 {"role": "system", "content": "Be terse."},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "stock", "input": {}}]},
                 {"role": "tool", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "12"}]},
+            ])
+        );
+    }
+
+    #[test]
+    fn parts_that_their_one_member_names_become_blocks() {
+        let messages = json!([
+            {"role": "user", "parts": [{"text": "How many?"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]},
+            {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "stock", "args": {"item": "bolt"}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "stock", "response": {"output": 12}}}]},
+            {"role": "model", "content": [{"reasoning": "look"}, {"toolRequest": {"name": "stock", "ref": "c2", "input": {}}}]},
+            {"role": "tool", "content": [{"toolResponse": {"name": "stock", "ref": "c2", "output": 12}}]},
+            {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c3", "toolName": "stock", "output": {"type": "json", "value": 12}}]},
+        ]);
+        assert_eq!(
+            Json::Array(normalize_messages(messages)),
+            json!([
+                {"role": "user", "content": [{"type": "text", "text": "How many?"}, {"type": "blob", "mime_type": "image/png", "size": 3}]},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "stock", "input": {"item": "bolt"}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": {"output": 12}}]},
+                {"role": "assistant", "content": [{"type": "thinking", "thinking": "look"}, {"type": "tool_use", "id": "c2", "name": "stock", "input": {}}]},
+                {"role": "tool", "content": [{"type": "tool_result", "tool_use_id": "c2", "content": 12}]},
+                {"role": "tool", "content": [{"type": "tool_result", "tool_use_id": "c3", "content": 12}]},
             ])
         );
     }

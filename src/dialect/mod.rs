@@ -33,6 +33,17 @@ macro_rules! dialects {
 // A new dialect is a line here. What is said by hand comes first, the conventions that everybody shares last.
 dialects! {
     failproof::Failproof,
+    claude_code::ClaudeCode,
+    codex::Codex,
+    opencode::OpenCode,
+    gemini_cli::GeminiCli,
+    copilot::Copilot,
+    vercel_ai::VercelAi,
+    mastra::Mastra,
+    genkit::Genkit,
+    rig::Rig,
+    spring_ai::SpringAi,
+    anthropic_sdk::AnthropicSdk,
     pydantic_ai::PydanticAi,
     openinference::OpenInference,
     openllmetry::OpenLlmetry,
@@ -74,6 +85,17 @@ pub struct Recognized {
     pub kind: Kind,
     /// The rule that gave it, in a few words.
     pub rule: &'static str,
+}
+
+impl Recognized {
+    /// What a table of names says of one; a name that is not listed stands for nothing of its own.
+    fn by_name(table: &[(&str, Kind, &'static str)], name: &str, otherwise: &'static str) -> Self {
+        let known = table.iter().find(|(known, ..)| *known == name);
+        known.map_or(Recognized { kind: Kind::Transparent, rule: otherwise }, |(_, kind, rule)| Recognized {
+            kind: *kind,
+            rule,
+        })
+    }
 }
 
 /// Reads a span by the first dialect that recognizes it. `None`: no agent framework wrote it.

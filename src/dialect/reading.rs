@@ -193,6 +193,10 @@ pub struct Reading<'s> {
     pub tells_again: bool,
     /// Whether the span can end before its run does: the run ends with the last span within.
     pub ends_early: bool,
+    /// Whether the span is a stage of the call above it, the one that knows how it ended: whatever its name.
+    pub is_stage: bool,
+    /// Whether the span, none of its own, tells what the model call right below it was sent and answered.
+    pub frames_call: bool,
     facts: Vec<(Fact, Found<'s>)>,
 }
 
@@ -227,6 +231,8 @@ impl<'s> Reading<'s> {
             is_named_by_class: false,
             tells_again: false,
             ends_early: false,
+            is_stage: false,
+            frames_call: false,
             facts: Vec::new(),
         }
     }

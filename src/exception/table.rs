@@ -27,6 +27,10 @@ const TABLE: &[Row] = &[
     Row { class: Class::ControlFlow, names: &["StopAgentRun"], modules: &["agno"] },
     Row { class: Class::ToolFailure, names: &["RetryAgentRun"], modules: &["agno"] },
     Row { class: Class::Cancellation, names: &["RunCancelledException"], modules: &["agno"] },
+    // JavaScript: an AbortController's signal, as the platform and the clients of Anthropic and OpenAI name it; `TurnAborted`: Codex.
+    Row { class: Class::Cancellation, names: &["AbortError", "APIUserAbortError", "ResponseAborted", "TurnAborted"], modules: &[] },
+    // Genkit 1.42: a tool that stops the run for a person.
+    Row { class: Class::ControlFlow, names: &["ToolInterruptError"], modules: &[] },
     // Python: a task or a generator that its caller gave up.
     Row { class: Class::Cancellation, names: &["CancelledError"], modules: &["asyncio", "concurrent.futures", "builtins"] },
     Row { class: Class::Cancellation, names: &["GeneratorExit"], modules: &["builtins"] },

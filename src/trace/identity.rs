@@ -17,6 +17,8 @@ pub(super) struct Agent {
     pub node: Option<usize>,
     /// The first span of an agent that was made.
     pub first: Option<usize>,
+    /// The tool call that runs it, if it has no span but what its calls say.
+    pub tool: Option<usize>,
     /// The agent around it, in the same session.
     pub parent: Option<usize>,
     /// How many agents are around it.
@@ -48,10 +50,18 @@ impl Agent {
         Agent { node: Some(node), parent, ..Agent::unnamed() }
     }
 
+    /// An agent that a tool call runs and that has no span of its own.
+    pub fn unseen(tool: usize, parent: usize, name: &str) -> Self {
+        let id = normalize_agent_id(name);
+        let raw_name = (id != name).then(|| name.to_owned());
+        Agent { tool: Some(tool), parent: Some(parent), id: Arc::from(id), raw_name, ..Agent::unnamed() }
+    }
+
     fn unnamed() -> Self {
         Agent {
             node: None,
             first: None,
+            tool: None,
             parent: None,
             depth: 0,
             id: Arc::from(UNNAMED_AGENT),
@@ -74,7 +84,10 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
     let ends = ends_within(tree);
     let agreed = agreed_names(tree);
     for at in 0..tree.agents.len() {
-        let Some(node) = tree.agents[at].node else { continue };
+        let Some(node) = tree.agents[at].node else {
+            settle_unseen(tree, at, said.closed_at);
+            continue;
+        };
         let own = || tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
         let raw = agreed.get(&at).cloned().flatten().unwrap_or_else(own);
         let id = normalize_agent_id(&raw);
@@ -141,6 +154,7 @@ pub(super) fn ends_early(node: &Node<'_>) -> bool {
 fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>) {
     let mut made: HashMap<(Arc<str>, String), usize> = HashMap::new();
     let of_trace = first_conversation(tree, 0..tree.nodes.len());
+    let siblings = names_of_siblings(tree);
     for at in 0..tree.nodes.len() {
         let node = &tree.nodes[at];
         let has_events = super::events::has_events_by_hand(node.span);
@@ -154,7 +168,7 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>)
                     .or_else(|| tree.nodes[at].conversation.clone())
                     .or_else(|| of_trace.clone())
                     .unwrap_or_else(|| generated(tree, at));
-                let name = orphan_name(tree, at);
+                let name = orphan_name(tree, at, &siblings);
                 let agents = &mut tree.agents;
                 *made.entry((session.clone(), name.clone())).or_insert_with(|| {
                     let id = normalize_agent_id(&name);
@@ -187,14 +201,30 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>)
     }
 }
 
-fn orphan_name(tree: &Tree<'_>, at: usize) -> String {
+fn orphan_name(tree: &Tree<'_>, at: usize, siblings: &HashMap<Option<usize>, Option<String>>) -> String {
     let node = &tree.nodes[at];
-    let own = || node.reading.as_ref().and_then(|reading| reading.text(Fact::AgentName));
     let by_hand = node.agent_said.or_else(|| node.span.resource.attributes.text(AGENT_ID));
-    by_hand
-        .map(str::to_owned)
-        .or_else(|| own().map(|name| name.into_owned()))
-        .unwrap_or_else(|| UNNAMED_AGENT.to_owned())
+    let named = by_hand.map(str::to_owned).or_else(|| own_name(tree, at));
+    named.or_else(|| siblings.get(&node.parent)?.clone()).unwrap_or_else(|| UNNAMED_AGENT.to_owned())
+}
+
+fn own_name(tree: &Tree<'_>, at: usize) -> Option<String> {
+    tree.reading(at)?.text(Fact::AgentName).map(|name| name.into_owned())
+}
+
+/// The agent that calls without an agent name, by the span around them: a call of theirs that names none is that agent's
+/// too. `None` where they name several; spans at the root are no siblings.
+fn names_of_siblings(tree: &Tree<'_>) -> HashMap<Option<usize>, Option<String>> {
+    let mut names: HashMap<Option<usize>, Option<String>> = HashMap::new();
+    let orphans = tree.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Leaf && node.agent.is_none());
+    for (at, node) in orphans.filter(|(_, node)| node.parent.is_some()) {
+        let Some(name) = own_name(tree, at) else { continue };
+        let known = names.entry(node.parent).or_insert_with(|| Some(name.clone()));
+        if known.as_ref().is_some_and(|known| *known != name) {
+            *known = None;
+        }
+    }
+    names
 }
 
 /// Whether a nested agent opens a session of its own: only if somebody said another one by hand, between it and the agent
@@ -240,6 +270,25 @@ fn generated(tree: &Tree<'_>, at: usize) -> Arc<str> {
 pub(crate) fn session_text(raw: &str) -> Option<Arc<str>> {
     let text: String = raw.trim().chars().take(SESSION_LIMIT).collect();
     (!text.is_empty()).then(|| Arc::from(text))
+}
+
+/// The session, the depth and the times of an agent without a span that a tool runs: from the first of its calls to the
+/// last. It starts within the agent around it, but can outlive it: nobody says that one waited for the other.
+fn settle_unseen(tree: &mut Tree<'_>, at: usize, closed_at: Option<u64>) {
+    let Some(parent) = tree.agents[at].parent else { return };
+    let (session, depth, around) = {
+        let parent = &tree.agents[parent];
+        (parent.session.clone(), parent.depth + 1, (parent.start, parent.end, parent.is_open))
+    };
+    let ends = |leaf: &usize| tree.nodes[*leaf].span.end.or(closed_at);
+    let leaves = || tree.agents[at].leaves.iter();
+    let first = leaves().map(|leaf| tree.nodes[*leaf].span.start).min();
+    let start = first.unwrap_or(around.0).clamp(around.0, around.1);
+    let end = leaves().map(|leaf| ends(leaf).unwrap_or(tree.nodes[*leaf].span.start)).max().unwrap_or(start).max(start);
+    let is_open = around.2 || leaves().any(|leaf| ends(leaf).is_none());
+    let agent = &mut tree.agents[at];
+    agent.first = agent.leaves.first().copied();
+    (agent.session, agent.depth, agent.start, agent.end, agent.is_open) = (session, depth, start, end, is_open);
 }
 
 /// An agent's own times, within those of the agent around it. One that goes on has no end yet.

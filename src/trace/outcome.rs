@@ -87,8 +87,13 @@ impl LeafEnd {
 
 /// Whether a span was still open when its run ended. Clocks of two processes do not agree well enough to say so.
 fn outlives(span: &Span<'_>, run: &Span<'_>) -> bool {
-    span.resource == run.resource && run.end.is_some_and(|end| span.end_or_start() > end)
+    let grain = if [span, run].into_iter().all(|span| span.start % MILLISECOND == 0) { MILLISECOND } else { 0 };
+    span.resource == run.resource && run.end.is_some_and(|end| span.end_or_start() > end.saturating_add(grain))
 }
+
+/// JavaScript's SDK starts each span at a whole millisecond and adds an exact duration: a span can seem to end up to one
+/// after the span around it.
+const MILLISECOND: u64 = 1_000_000;
 
 fn outcome(tree: &Tree<'_>, at: usize, node: &Node<'_>) -> &'static str {
     let by_exception = node.exception.as_ref().map(|exception| match exception.class {

@@ -65,6 +65,8 @@ impl<'s> Tree<'s> {
         for at in 0..tree.nodes.len() {
             tree.give_role(at);
         }
+        tree.fold_told_twice();
+        tree.make_unseen_agents();
         identity::name_agents(&mut tree, mapping, said);
         tree
     }
@@ -184,6 +186,106 @@ impl<'s> Tree<'s> {
             Role::Agent(_) | Role::Leaf => self.nodes[at].call = Some(at),
             Role::Transparent => {}
         }
+        if kind == Kind::Model {
+            self.take_frame(at);
+        }
+    }
+
+    /// A model call takes what only the span right around it tells.
+    fn take_frame(&mut self, at: usize) {
+        let Some(frame) = self.nodes[at].parent.and_then(|parent| self.reading(parent)) else { return };
+        if frame.frames_call {
+            let frame = frame.clone();
+            if let Some(reading) = &mut self.nodes[at].reading {
+                reading.fill_from(&frame);
+            }
+        }
+    }
+
+    /// Two spans that tell of the same tool call side by side, under the same run or call: the id and the name agree, one
+    /// runs while the other does, and they are not written alike.
+    fn fold_told_twice(&mut self) {
+        let mut calls: HashMap<(Option<usize>, String, String), usize> = HashMap::new();
+        let mut tools: Vec<usize> = (0..self.nodes.len()).filter(|at| self.is_tool(*at)).collect();
+        tools.sort_by_key(|at| (self.nodes[*at].span.start, self.nodes[*at].span.span_id.to_bytes()));
+        for at in tools {
+            let Some(reading) = self.reading(at) else { continue };
+            let (Some(id), Some(name)) = (reading.text(Fact::ToolCallId), reading.text(Fact::ToolName)) else {
+                continue;
+            };
+            let above = self.nodes[at].parent.and_then(|parent| self.nodes[parent].call);
+            let key = (above, id.into_owned(), name.into_owned());
+            match calls.get(&key).copied() {
+                Some(first) if self.may_tell_the_same(first, at) => {
+                    self.nodes[at].role = Role::Folded(first);
+                    self.fold(at, first);
+                }
+                _ => drop(calls.insert(key, at)),
+            }
+        }
+    }
+
+    fn may_tell_the_same(&self, first: usize, at: usize) -> bool {
+        let (first, span) = (self.nodes[first].span, self.nodes[at].span);
+        let is_written_alike = first.name == span.name && first.scope.name == span.scope.name;
+        !is_written_alike && span.start <= first.end_or_start()
+    }
+
+    /// Some frameworks have no span for an agent that a tool runs, only calls of models that name it: it is made, for all
+    /// calls under that tool.
+    fn make_unseen_agents(&mut self) {
+        let around = self.tools_around();
+        let mut named: HashMap<usize, String> = HashMap::new();
+        for (at, tool) in around.iter().enumerate() {
+            let asks = |reading: &&Reading<'_>| reading.kind == Kind::Model && self.nodes[at].role == Role::Leaf;
+            let name = self.reading(at).filter(asks).and_then(|reading| reading.text(Fact::AgentName));
+            if let (Some(tool), Some(name)) = (tool, name) {
+                named.entry(*tool).or_insert_with(|| name.into_owned());
+            }
+        }
+        if named.is_empty() {
+            return;
+        }
+        let mut made: HashMap<usize, usize> = HashMap::new();
+        for (at, tool) in around.into_iter().enumerate() {
+            // Parents stand before their children: the tool's own agent is settled.
+            if let (Some(tool), false) = (tool, matches!(self.nodes[at].role, Role::Agent(_))) {
+                self.nodes[at].agent = made.get(&tool).copied().or(self.nodes[tool].agent);
+            }
+            let Some((name, agent)) = named.get(&at).zip(self.nodes[at].agent) else { continue };
+            if self.agent_name(agent) != crate::event::normalize_agent_id(name) {
+                self.agents.push(Agent::unseen(at, agent, name));
+                made.insert(at, self.agents.len() - 1);
+            }
+        }
+    }
+
+    /// For each span the tool call that it is part of, if no agent stands between.
+    fn tools_around(&self) -> Vec<Option<usize>> {
+        let mut around: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let tool = node.parent.and_then(|parent| match self.nodes[parent].role {
+                Role::Agent(_) => None,
+                Role::Folded(into) if self.is_tool(into) => Some(into),
+                _ if self.is_tool(parent) => Some(parent),
+                _ => around[parent],
+            });
+            around.push(tool);
+        }
+        around
+    }
+
+    fn agent_name(&self, agent: usize) -> String {
+        let agent = &self.agents[agent];
+        let named = agent.node.and_then(|node| self.reading(node)).and_then(|reading| reading.text(Fact::AgentName));
+        match agent.node {
+            Some(_) => crate::event::normalize_agent_id(&named.unwrap_or_default()),
+            None => agent.id.to_string(),
+        }
+    }
+
+    fn is_tool(&self, at: usize) -> bool {
+        self.nodes[at].role == Role::Leaf && self.reading(at).is_some_and(|reading| reading.kind == Kind::Tool)
     }
 
     /// Two instrumentations, or a name given by hand and the framework's own span, tell of one run: nested, no call
@@ -198,12 +300,16 @@ impl<'s> Tree<'s> {
         outer.kind == Kind::Agent && may_be_one && name(outer) == name(inner)
     }
 
-    /// A model call inside a model call, or a tool inside a tool of the same name, is that same call.
+    /// A model call inside a model call, or a tool inside a tool of the same name, is that same call; two ids are two calls.
     fn is_same_call(&self, above: usize, at: usize) -> bool {
         let (Some(outer), Some(inner)) = (self.reading(above), self.reading(at)) else { return false };
         match (outer.kind, inner.kind) {
             (Kind::Model, Kind::Model) => true,
-            (Kind::Tool, Kind::Tool) => outer.text(Fact::ToolName) == inner.text(Fact::ToolName),
+            (Kind::Tool, Kind::Tool) => {
+                let ids = outer.text(Fact::ToolCallId).zip(inner.text(Fact::ToolCallId));
+                let same_name = inner.is_stage || outer.text(Fact::ToolName) == inner.text(Fact::ToolName);
+                same_name && ids.is_none_or(|(outer, inner)| outer == inner)
+            }
             _ => false,
         }
     }
@@ -221,6 +327,7 @@ impl<'s> Tree<'s> {
         let exception = self.nodes[at].exception.clone();
         let outer = &mut self.nodes[into];
         let is_agent = matches!(outer.role, Role::Agent(_));
+        let is_stage = inner.as_ref().is_some_and(|inner| inner.is_stage);
         if let (Some(outer), Some(inner)) = (&mut outer.reading, inner) {
             outer.fill_from(&inner);
             outer.framework = outer.framework.or(inner.framework);
@@ -229,8 +336,9 @@ impl<'s> Tree<'s> {
                 outer.usage_is_own |= inner.usage_is_own;
             }
         }
-        // A call that was tried again inside has failed only if the outer span says so; a run has no second try.
-        if is_agent && outer.exception.is_none() {
+        // A call that was tried again inside has failed only if the outer span says so; a run has no second try, and a stage
+        // of a call knows how the call ended.
+        if (is_agent || is_stage) && outer.exception.is_none() {
             outer.exception = exception;
         }
     }

@@ -8,6 +8,7 @@ use super::super::EventKey;
 use super::super::identity::Agent;
 use super::super::outcome::last_leaf;
 use super::super::run::{Run, as_text};
+use super::super::tree::Tree;
 use super::{Draft, Writer};
 use crate::dialect::{Fact, Reading};
 use crate::event::{EventType, Field};
@@ -89,9 +90,10 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
 
     let place = writer.start_of(at);
     let mut start = writer.draft(EventType::AgentStart, agent.start, agent, first.span, first.reading.as_ref(), place);
+    start.set(Field::ParentId, agent.parent.map(|parent| tree.agents[parent].id.as_ref()));
     start.extra("fw_agent_id", agent.raw_name.as_deref());
     start.extra("fw_synthetic", Some(true));
-    start.placed.key = made_key(agent, EventType::AgentStart);
+    start.placed.key = made_key(tree, agent, EventType::AgentStart);
     writer.finish(start);
 
     let last = last_leaf(tree, at);
@@ -100,7 +102,7 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
         let place = writer.end_of(at, 0);
         let mut event = writer.draft(EventType::Error, agent.end, agent, last.span, last.reading.as_ref(), place);
         describe_error(&mut event, error);
-        event.placed.key = made_key(agent, EventType::Error);
+        event.placed.key = made_key(tree, agent, EventType::Error);
         writer.finish(event);
     }
     let place = writer.end_of(at, 1);
@@ -108,12 +110,15 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
     end.set(Field::Outcome, Some(agent.outcome));
     end.set(Field::Usage, run.usage());
     end.extra("fw_synthetic", Some(true));
-    end.placed.key = made_key(agent, EventType::AgentEnd);
+    end.placed.key = made_key(tree, agent, EventType::AgentEnd);
     writer.finish(end);
 }
 
 /// The key of an agent that was made: it has no span, and the first of its calls can still be on its way.
-fn made_key(agent: &Agent, kind: EventType) -> EventKey {
+fn made_key(tree: &Tree<'_>, agent: &Agent, kind: EventType) -> EventKey {
+    if let Some(tool) = agent.tool {
+        return (tree.nodes[tool].span.span_id, kind.name(), 0);
+    }
     let mut hasher = DefaultHasher::new();
     (&agent.session, &agent.id).hash(&mut hasher);
     (SpanId::INVALID, kind.name(), hasher.finish() as u32)
