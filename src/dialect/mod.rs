@@ -47,6 +47,14 @@ dialects! {
     pydantic_ai::PydanticAi,
     openinference::OpenInference,
     openllmetry::OpenLlmetry,
+    haystack::Haystack,
+    llamaindex::LlamaIndex,
+    adk::Adk,
+    strands::Strands,
+    mcp::Mcp,
+    agent_framework::AgentFramework,
+    semantic_kernel::SemanticKernel,
+    autogen::AutoGen,
     genai::GenAi,
 }
 

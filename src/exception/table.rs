@@ -31,6 +31,12 @@ const TABLE: &[Row] = &[
     Row { class: Class::Cancellation, names: &["AbortError", "APIUserAbortError", "ResponseAborted", "TurnAborted"], modules: &[] },
     // Genkit 1.42: a tool that stops the run for a person.
     Row { class: Class::ControlFlow, names: &["ToolInterruptError"], modules: &[] },
+    // Strands 1.62: a tool that stops for a person.
+    Row { class: Class::ControlFlow, names: &["InterruptException"], modules: &["strands"] },
+    // Agent Framework 1.23: middleware that ends the run, a tool that needs a person.
+    Row { class: Class::ControlFlow, names: &["MiddlewareTermination", "UserInputRequiredException"], modules: &["agent_framework"] },
+    // ADK 2.13: a node of a workflow that stops for a person.
+    Row { class: Class::ControlFlow, names: &["NodeInterruptedError"], modules: &["google.adk"] },
     // Python: a task or a generator that its caller gave up.
     Row { class: Class::Cancellation, names: &["CancelledError"], modules: &["asyncio", "concurrent.futures", "builtins"] },
     Row { class: Class::Cancellation, names: &["GeneratorExit"], modules: &["builtins"] },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::tree::{Node, Role, Tree};
 use super::{Mapping, Said};
-use crate::dialect::{AGENT_ID, Fact, Kind, SESSION_ID};
+use crate::dialect::{AGENT_ID, Fact, KIND, Kind, SESSION_ID};
 use crate::event::{UNNAMED_AGENT, normalize_agent_id};
 
 /// The longest session id, in characters; a longer one keeps its head.
@@ -81,6 +81,7 @@ impl Agent {
 /// Gives every agent its name, its session and its times, and every call its agent: one is made where there is none.
 pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
     adopt_orphans(tree, mapping, said.closed_at);
+    let of_trace = first_conversation(tree, 0..tree.nodes.len());
     let ends = ends_within(tree);
     let agreed = agreed_names(tree);
     for at in 0..tree.agents.len() {
@@ -99,7 +100,7 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
             }
             _ => {
                 tree.agents[at].parent = None;
-                root_session(tree, at, node, mapping, said)
+                root_session(tree, at, node, mapping, said, of_trace.as_ref())
             }
         };
         tree.agents[at].session = session;
@@ -110,9 +111,8 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
 /// The name that the spans within a run give their agent, where its own span knows that of a class alone; `None` if they
 /// do not agree.
 fn agreed_names(tree: &Tree<'_>) -> HashMap<usize, Option<String>> {
-    let is_generic = |agent: &Agent| {
-        agent.node.and_then(|node| tree.reading(node)).is_some_and(|reading| reading.is_named_by_class)
-    };
+    let is_generic =
+        |agent: &Agent| agent.node.and_then(|node| tree.reading(node)).is_some_and(|reading| reading.is_named_by_class);
     let mut agreed: HashMap<usize, Option<String>> = HashMap::new();
     for node in &tree.nodes {
         let Some(agent) = node.agent.filter(|agent| is_generic(&tree.agents[*agent])) else { continue };
@@ -151,11 +151,17 @@ pub(super) fn ends_early(node: &Node<'_>) -> bool {
 }
 
 /// Model and tool calls that no agent encloses get an agent, so that their session exists: one for each session and name.
+/// Hooks around such calls are that agent's; a hook that is around none of them is left out.
 fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>) {
     let mut made: HashMap<(Arc<str>, String), usize> = HashMap::new();
     let of_trace = first_conversation(tree, 0..tree.nodes.len());
     let siblings = names_of_siblings(tree);
-    for at in 0..tree.nodes.len() {
+    let is_hook = |tree: &Tree<'_>, at: usize| {
+        let by_hand = tree.nodes[at].span.attributes.get(KIND).is_some();
+        !by_hand && tree.reading(at).is_some_and(|reading| reading.kind == Kind::Hook)
+    };
+    let (hooks, others): (Vec<usize>, Vec<usize>) = (0..tree.nodes.len()).partition(|at| is_hook(tree, *at));
+    for at in others.into_iter().chain(hooks) {
         let node = &tree.nodes[at];
         let has_events = super::events::has_events_by_hand(node.span);
         if node.role != Role::Leaf && !has_events {
@@ -169,6 +175,10 @@ fn adopt_orphans(tree: &mut Tree<'_>, mapping: &Mapping, closed_at: Option<u64>)
                     .or_else(|| of_trace.clone())
                     .unwrap_or_else(|| generated(tree, at));
                 let name = orphan_name(tree, at, &siblings);
+                if is_hook(tree, at) && !has_events && !made.contains_key(&(session.clone(), name.clone())) {
+                    tree.nodes[at].role = Role::Transparent;
+                    continue;
+                }
                 let agents = &mut tree.agents;
                 *made.entry((session.clone(), name.clone())).or_insert_with(|| {
                     let id = normalize_agent_id(&name);
@@ -236,9 +246,16 @@ fn starts_session(tree: &Tree<'_>, node: usize, parent: usize) -> bool {
     own.is_some_and(|own| own != around.session)
 }
 
-/// The session of a tree of agents: what is pinned, what was said by hand, the root run's conversation, its run id, and
-/// at last the trace's own id.
-fn root_session(tree: &Tree<'_>, agent: usize, node: usize, mapping: &Mapping, said: &Said) -> Arc<str> {
+/// The session of a tree of agents: what is pinned, what was said by hand, the root run's conversation, its run id, the
+/// first conversation that any span of the trace names, and at last the trace's own id.
+fn root_session(
+    tree: &Tree<'_>,
+    agent: usize,
+    node: usize,
+    mapping: &Mapping,
+    said: &Said,
+    of_trace: Option<&Arc<str>>,
+) -> Arc<str> {
     let known = || said.sessions.get(&tree.nodes[node].span.span_id).cloned();
     let run_id = || tree.reading(node).and_then(|reading| session_text(&reading.text(Fact::RunId)?));
     known()
@@ -246,6 +263,7 @@ fn root_session(tree: &Tree<'_>, agent: usize, node: usize, mapping: &Mapping, s
         .or_else(|| tree.nodes[node].conversation.clone())
         .or_else(|| first_conversation(tree, tree.agents[agent].leaves.iter().copied()))
         .or_else(run_id)
+        .or_else(|| of_trace.cloned())
         .unwrap_or_else(|| generated(tree, node))
 }
 

@@ -102,22 +102,24 @@ impl<'t, 's> Run<'t, 's> {
         own.as_ref().filter(|own| own.is_object()).cloned().or_else(sent).or(own)
     }
 
-    /// What a tool gave. Where a framework writes `12` for a number and for a text alike, the message that took the
-    /// result to the model knows which it was.
+    /// What a tool gave. Where its span does not say, or writes `12` for a number and for a text alike, the message that
+    /// took the result to the model knows it.
     pub fn tool_output(&self, node: usize) -> Option<Json> {
         let reading = self.tree.reading(node)?;
-        let output = reading.json(Fact::ToolOutput)?;
-        if !reading.results_are_typed {
-            return Some(output);
+        let output = reading.json(Fact::ToolOutput);
+        if output.is_some() && !reading.results_are_typed {
+            return output;
         }
-        let told = reading.text(Fact::ToolCallId).and_then(|id| {
-            let next = self.requests.get(self.step(node)).map(|request| &request.messages);
-            next.and_then(|messages| last_result(messages, &id)).or_else(|| last_result(&self.history, &id))
+        let told = self.call_id(node).and_then(|id| {
+            // A tool can ask a model itself: the first request that has its result need not be the next one.
+            let later = self.requests.iter().skip(self.step(node));
+            let sent = later.map(|request| last_result(&request.messages, &id)).find(Option::is_some).flatten();
+            sent.or_else(|| last_result(&self.history, &id))
         });
         match told {
             // A result without content is one that was nothing.
             Some(told) => told.get("content").cloned(),
-            None => Some(output),
+            None => output,
         }
     }
 

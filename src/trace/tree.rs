@@ -297,7 +297,9 @@ impl<'s> Tree<'s> {
             crate::event::normalize_agent_id(&reading.text(Fact::AgentName).unwrap_or_default())
         };
         let may_be_one = outer.dialect != inner.dialect || inner.tells_again;
-        outer.kind == Kind::Agent && may_be_one && name(outer) == name(inner)
+        let is_one =
+            (may_be_one && name(outer) == name(inner)) || (inner.is_named_by_class && outer.dialect == inner.dialect);
+        outer.kind == Kind::Agent && is_one
     }
 
     /// A model call inside a model call, or a tool inside a tool of the same name, is that same call; two ids are two calls.
@@ -337,9 +339,13 @@ impl<'s> Tree<'s> {
             }
         }
         // A call that was tried again inside has failed only if the outer span says so; a run has no second try, and a stage
-        // of a call knows how the call ended.
-        if (is_agent || is_stage) && outer.exception.is_none() {
-            outer.exception = exception;
+        // of a call knows how the call ended. Of two exceptions of one class of a run the inner one is the cause, the outer
+        // one what became of it on its way.
+        let is_cause = |inner: &Exception, outer: &Exception| is_agent && inner.class == outer.class;
+        match (&outer.exception, &exception) {
+            (None, _) if is_agent || is_stage => outer.exception = exception,
+            (Some(told), Some(inner)) if is_cause(inner, told) => outer.exception = exception,
+            _ => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::identity::Agent;
 use super::super::outcome::last_leaf;
 use super::super::run::{Run, as_text};
 use super::super::tree::Tree;
-use super::{Draft, Writer};
+use super::{Draft, Writer, pause};
 use crate::dialect::{Fact, Reading};
 use crate::event::{EventType, Field};
 use crate::exception::Exception;
@@ -45,6 +45,7 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
         describe_error(&mut event, error);
         writer.finish(event);
     }
+    pause::write_waits(writer, agent, node.span, reading, agent.end, agent.node.unwrap_or_default());
     let mut end = draft(writer, EventType::AgentEnd, agent.end, writer.end_of(at, 1));
     end.set(Field::Outcome, Some(agent.outcome));
     let summary = reading.json(Fact::Summary).filter(|_| agent.outcome == "success");

@@ -65,6 +65,7 @@ fn write_leaf(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
         Kind::Human => pause::write_human(writer, &leaf),
         Kind::Agent | Kind::Transparent => {}
     }
+    pause::write_waits_of_leaf(writer, &leaf);
 }
 
 /// A leaf with all that its events need.
