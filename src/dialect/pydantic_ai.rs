@@ -7,12 +7,15 @@
 //! by attribute since version 5. Success: `final_result` is there; without content the messages tell.
 //! Known gaps: the prompt of a request that never got an answer; arguments as validated; `SkipToolExecution`.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
 use super::messages::{normalize_messages, text_of};
 use super::reading::Completion;
 use super::{About, Dialect, Fact, Kind, Reading, Recognized};
-use crate::span::Span;
+use crate::span::{Span, parse_json_text};
 
 const SCOPE: &str = "pydantic-ai";
 const FINAL_RESULT: &str = "final_result";
@@ -178,17 +181,40 @@ fn read_request<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
     if let Some(model) = span.name.strip_prefix("chat ") {
         reading.add(Fact::RequestModel, model, "span name");
     }
-    let parameters = span.attributes.get(REQUEST_PARAMETERS).map(|value| value.parse_json()).unwrap_or_default();
-    let tools = || {
-        let groups = ["function_tools", "output_tools"];
-        groups.into_iter().filter_map(|group| parameters[group].as_array()).flatten()
-    };
-    let kinds: Map<String, Json> =
-        tools().filter_map(|tool| Some((tool["name"].as_str()?.to_owned(), tool["kind"].clone()))).collect();
+    let Some(parameters) = span.attributes.text(REQUEST_PARAMETERS) else { return };
+    // The schemas of all tools stand there too, often the largest part of a span: only names and kinds are taken out.
+    let listed: ListedTools<'_> = serde_json::from_str(parameters).unwrap_or_default();
+    let tools = listed.function_tools.into_iter().chain(listed.output_tools);
+    let kinds: Map<String, Json> = tools.map(|tool| (tool.name.into_owned(), tool.kind.into())).collect();
     if !kinds.is_empty() {
         reading.add(Fact::ToolKinds, kinds, REQUEST_PARAMETERS);
-        reading.add(Fact::ToolDefinitions, tools().cloned().collect::<Vec<_>>(), REQUEST_PARAMETERS);
     }
+    if !reading.has(Fact::ToolDefinitions) {
+        let parameters = parse_json_text(parameters);
+        let groups = ["function_tools", "output_tools"].into_iter().filter_map(|group| parameters[group].as_array());
+        let tools: Vec<Json> = groups.flatten().cloned().collect();
+        if !tools.is_empty() {
+            reading.add(Fact::ToolDefinitions, tools, REQUEST_PARAMETERS);
+        }
+    }
+}
+
+/// The tools of a request, as `model_request_parameters` lists them.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListedTools<'a> {
+    #[serde(borrow)]
+    function_tools: Vec<ListedTool<'a>>,
+    #[serde(borrow)]
+    output_tools: Vec<ListedTool<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ListedTool<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
 }
 
 /// Whether that release tells the time to the first chunk of every stream: 2.20 does, 2.0 does not.
