@@ -18,6 +18,8 @@ const MODEL_INTEGRATION: &str = "langchain_chat_model";
 const CUT_MEMBERS: usize = 32;
 /// The exceptions that stop a graph for a person.
 const INTERRUPTS: [&str; 2] = ["GraphInterrupt", "NodeInterrupt"];
+/// Stack traces of Python begin so.
+const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// The metadata of a run. All runs below a node inherit that node's.
 #[derive(Debug, Default)]
@@ -104,22 +106,28 @@ fn whole_members(cut: &str) -> Map<String, Json> {
 /// Python writes `(Interrupt(value=…, id='…'),)`, JavaScript JSON.
 pub(super) fn interrupts(span: &Span<'_>) -> Option<Json> {
     let is_interrupt = |class: &str| INTERRUPTS.iter().any(|name| class.rsplit('.').next() == Some(name));
-    let told = span
-        .events
-        .iter()
-        .rev()
-        .filter(|event| event.name == "exception")
-        .find(|event| event.attributes.text("exception.type").is_some_and(is_interrupt));
+    let told = span.events.iter().rev().filter(|event| event.name == "exception").find_map(|event| {
+        let message = event.attributes.text("exception.message").unwrap_or_default();
+        if event.attributes.text("exception.type").is_some_and(is_interrupt) {
+            return Some(message);
+        }
+        // LangSmith writes the `repr` of every exception and, right behind it, its stack trace.
+        let repr = message.split(TRACEBACK).next()?;
+        repr.split_once('(').filter(|(class, _)| is_interrupt(class)).map(|(_, arguments)| arguments)
+    });
     // The official instrumentations note no exception, only its type and, as the status, its text.
     let by_status =
         || span.attributes.text("error.type").filter(|class| is_interrupt(class)).map(|_| &*span.status.message);
-    let message =
-        told.map(|event| event.attributes.text("exception.message").unwrap_or_default()).or_else(by_status)?;
+    told.or_else(by_status).map(stops)
+}
+
+/// The stops that the text of such an exception tells of.
+pub(super) fn stops(message: &str) -> Json {
     let stops: Vec<Json> = match serde_json::from_str(message) {
         Ok(Json::Array(stops)) => stops.iter().map(|stop| stop_of(|key| stop.get(key).cloned())).collect(),
         _ => message.split("Interrupt(").skip(1).map(|stop| stop_of(|key| python_literal::field(stop, key))).collect(),
     };
-    Some(Json::Array(stops))
+    Json::Array(stops)
 }
 
 fn stop_of(member: impl Fn(&str) -> Option<Json>) -> Json {
@@ -141,9 +149,11 @@ mod tests {
     use crate::span::{SpanEvent, SpanId, TraceId};
 
     fn stopped_by(message: &str) -> Span<'_> {
-        let attributes = [("exception.type", "langgraph.errors.GraphInterrupt"), ("exception.message", message)]
-            .into_iter()
-            .collect();
+        raised("langgraph.errors.GraphInterrupt", message)
+    }
+
+    fn raised<'s>(class: &'s str, message: &'s str) -> Span<'s> {
+        let attributes = [("exception.type", class), ("exception.message", message)].into_iter().collect();
         Span {
             trace_id: TraceId::from(1),
             span_id: SpanId::from(1),
@@ -170,6 +180,9 @@ mod tests {
         let of_javascript = "[{\"value\": \"sure?\", \"id\": \"a1\", \"when\": \"during\"}]";
         assert_eq!(interrupts(&stopped_by(of_javascript)), Some(json!([{"id": "a1", "value": "sure?"}])));
         assert_eq!(interrupts(&stopped_by("")), Some(json!([])));
+        let repr = "GraphInterrupt((Interrupt(value='sure?', id='a1'),))Traceback (most recent call last):\n\nlanggraph.errors.GraphInterrupt: (Interrupt(value='sure?', id='a1'),)";
+        assert_eq!(interrupts(&raised("Exception", repr)), Some(json!([{"id": "a1", "value": "sure?"}])));
+        assert_eq!(interrupts(&raised("Exception", "ValueError('Interrupt(')")), None);
     }
 
     #[test]

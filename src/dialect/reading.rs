@@ -99,6 +99,8 @@ pub enum Fact {
     Cost,
     /// Seconds until the first chunk of a streamed answer.
     TimeToFirstChunk,
+    /// Seconds that a call took of which the span is a point in time alone.
+    Duration,
     /// Whether the answer was streamed.
     Streaming,
     /// The tool's name.

@@ -45,6 +45,11 @@ impl Exception {
         if self.message.is_empty() { self.type_name.clone() } else { format!("{}: {}", self.type_name, self.message) }
     }
 
+    /// Whether its type is known.
+    pub fn is_named(&self) -> bool {
+        self.type_name != UNKNOWN_TYPE
+    }
+
     /// Whether this is an error of the leaf or run that it ended.
     pub fn is_error(&self) -> bool {
         matches!(self.class, Class::ToolFailure | Class::Failure)
@@ -80,7 +85,19 @@ impl Classifier {
     /// its stack trace. The stack trace's last line helps out where the spelling says nothing (`_OTHER`) or leaves the
     /// module open.
     pub fn exception(&self, spelled: &str, message: &str, stacktrace: Option<&str>) -> Exception {
-        let spelled = ClassName::parse(spelled);
+        let mut spelled = ClassName::parse(spelled);
+        let written = traceback::written(message).filter(|_| spelled.is_none_or(|name| name.is_placeholder()));
+        if let Some(written) = &written {
+            spelled = ClassName::parse(written.class);
+        }
+        let (message, stacktrace) =
+            written.map_or((message, stacktrace), |written| (written.message, Some(written.trace)));
+        let is_bare = spelled.is_some_and(|name| name.module.is_none() && name.short == UNKNOWN_TYPE);
+        let again = traceback::thrown_again(message).filter(|_| is_bare);
+        if let Some((class, _)) = again {
+            spelled = ClassName::parse(class);
+        }
+        let message = again.map_or(message, |(_, message)| message);
         let traced = stacktrace.and_then(traceback::last_class).and_then(ClassName::parse);
         let name = match (spelled, traced) {
             (Some(spelled), Some(traced)) if spelled.module.is_none() && spelled.short == traced.short => Some(traced),

@@ -32,7 +32,12 @@ pub(super) fn exception_of(
             let steers = matches!(exception.class, Class::ControlFlow | Class::Cancellation);
             (failed || steers || escaped(&event)).then_some(exception)
         }
-        None if failed => Some(from_status(span, error_type, classifier)),
+        None if failed => {
+            // A bare status says nothing; the span's own words may.
+            let is_bare = error_type.is_none() && span.status.message.trim().is_empty();
+            let told = reading.filter(|_| is_bare).and_then(|reading| told_by_attributes(reading, classifier));
+            Some(told.unwrap_or_else(|| from_status(span, error_type, classifier)))
+        }
         None => told_by_attributes(reading?, classifier),
     }
 }

@@ -60,6 +60,7 @@ impl<'s> Tree<'s> {
         for at in 0..tree.nodes.len() {
             tree.read(at, mapping);
         }
+        tree.name_exceptions();
         tree.promote_owners();
         tree.join_told_beside();
         for at in 0..tree.nodes.len() {
@@ -109,6 +110,26 @@ impl<'s> Tree<'s> {
         node.reading = reading;
         node.agent_said = own_agent.or(agent_above);
         node.session_said = span.attributes.text(SESSION_ID).or(session_above);
+    }
+
+    /// Some frameworks tell the type of an exception where it was raised and the text alone on the runs that it crossed.
+    fn name_exceptions(&mut self) {
+        // The latest exception within each span that names its type; children stand behind their parents.
+        let mut within: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        for at in (0..self.nodes.len()).rev() {
+            let known = within[at].and_then(|known| self.nodes[known].exception.clone());
+            let told = match (&mut self.nodes[at].exception, known) {
+                (Some(own), _) if own.is_named() => Some(at),
+                (Some(own), Some(known)) if !own.message.is_empty() && own.message == known.message => {
+                    *own = known;
+                    Some(at)
+                }
+                _ => within[at],
+            };
+            if let Some(parent) = self.nodes[at].parent {
+                within[parent] = within[parent].or(told);
+            }
+        }
     }
 
     /// Some runs are known as an agent's by their hooks alone: the span right around those is the run.

@@ -101,6 +101,9 @@ impl Leaf<'_, '_> {
 
     /// Whole milliseconds from start to end; `None` if that is beyond any sense.
     fn duration_ms(&self) -> Option<u32> {
+        if let Some(seconds) = self.reading.number(Fact::Duration).filter(|seconds| *seconds >= 0.0) {
+            return Some((seconds * 1e3) as u32);
+        }
         u32::try_from((self.end.end - self.end.start) / 1_000_000).ok()
     }
 }

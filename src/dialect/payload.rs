@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::langchain;
-use super::super::{messages, python_literal};
+use super::{langchain, messages, python_literal};
 
 /// Roles of messages as a framework calls them, and what it makes of them when it sends them.
 const ROLES: [(&str, &str); 3] = [("tool-call", "assistant"), ("tool-response", "user"), ("model", "assistant")];
@@ -159,7 +158,10 @@ const QUESTIONS: [&str; 7] = ["task", "user_msg", "message", "question", "query"
 const WRAPPERS: [&str; 3] = ["input_args", "kwargs", "inputs"];
 
 /// What a run was asked.
-pub(super) fn goal(input: Json) -> Option<Json> {
+pub(super) fn goal(mut input: Json) -> Option<Json> {
+    if let Json::Object(members) = &mut input {
+        without_objects(members);
+    }
     let Json::Object(members) = &input else {
         return (!input.is_null()).then_some(input);
     };
@@ -233,10 +235,9 @@ pub(super) fn arguments(input: Json, parameters: &Json) -> Json {
     Json::Object(members)
 }
 
-/// Contexts and the like are handed in by the framework.
+/// Contexts, functions and the like are handed in by the framework.
 fn without_objects(members: &mut Map<String, Json>) {
-    let is_object =
-        |value: &Json| value.as_str().is_some_and(|text| text.starts_with('<') && text.contains(" object at 0x"));
+    let is_object = |value: &Json| value.as_str().is_some_and(|text| text.starts_with('<') && text.contains(" at 0x"));
     members.retain(|_, value| !is_object(value));
 }
 
