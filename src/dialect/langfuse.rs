@@ -48,17 +48,15 @@ impl Dialect for Langfuse {
         &About {
             name: NAME,
             emitted_by: "the Langfuse SDKs: `observe`, the LangChain callback, the OpenAI client",
-            verified: "langfuse 5.0.4",
-            gaps: "errors have neither a type nor a stack trace; a tool's span lacks the call's id and the names of \
+            verified: "langfuse 5.0.4 (OpenAI, LangGraph 1.2.24)",
+            gaps: "errors have neither a type nor a stack trace, so that an exception without a text is taken for a \
+                   cancellation below LangChain; a tool's span lacks the call's id and the names of \
                    arguments that were handed in by position",
         }
     }
 
     fn keys(&self) -> &'static [(Fact, &'static [&'static str])] {
-        &[
-            (Fact::ConversationId, &["session.id", "langfuse.session.id"]),
-            (Fact::RequestModel, &[MODEL]),
-        ]
+        &[(Fact::ConversationId, &["session.id", "langfuse.session.id"]), (Fact::RequestModel, &[MODEL])]
     }
 
     fn recognize(&self, span: &Span<'_>) -> Option<Recognized> {
@@ -84,12 +82,12 @@ impl Dialect for Langfuse {
         if let Some(namespace) = metadata.text("langgraph_checkpoint_ns") {
             reading.add(Fact::CheckpointNamespace, namespace, METADATA);
         }
-        read_end(span, reading);
+        read_end(span, is_langchain, reading);
         match reading.kind {
             Kind::Agent => read_agent(span, &metadata, reading),
             // Any chain can turn out to be a graph, by its nodes.
             Kind::Transparent if is_langchain => read_agent(span, &metadata, reading),
-            Kind::Model => read_model(span, reading),
+            Kind::Model => read_model(span, &metadata, reading),
             Kind::Tool => read_tool(span, reading),
             Kind::Hook => read_hook(span, reading),
             Kind::Human | Kind::Transparent => {}
@@ -132,14 +130,20 @@ fn value_of(span: &Span<'_>, key: &str) -> Option<Json> {
 }
 
 /// How it ended, if not well.
-fn read_end(span: &Span<'_>, reading: &mut Reading<'_>) {
-    let Some(message) = span.attributes.text(STATUS_MESSAGE) else { return };
+///
+/// An exception without a text leaves nothing at all: below LangChain a cancelled task or a stream that was given up.
+fn read_end(span: &Span<'_>, is_langchain: bool, reading: &mut Reading<'_>) {
+    let is_error = span.attributes.text(LEVEL) == Some("ERROR");
+    let Some(message) = span.attributes.text(STATUS_MESSAGE) else {
+        reading.add(Fact::ErrorType, (is_error && is_langchain).then_some("CancelledError"), STATUS_MESSAGE);
+        return;
+    };
     if let Some((_, class)) = STEERING.iter().find(|(start, _)| message.starts_with(start)) {
         reading.add(Fact::Deferral, *class, STATUS_MESSAGE);
         if message.starts_with(STEERING[0].0) {
             reading.add(Fact::Interrupts, langgraph::stops(message), STATUS_MESSAGE);
         }
-    } else if span.attributes.text(LEVEL) == Some("ERROR") {
+    } else if is_error {
         reading.add(Fact::ErrorMessage, message, STATUS_MESSAGE);
     }
 }
@@ -193,7 +197,7 @@ fn is_function(value: &Json) -> bool {
         || value.as_str().is_some_and(|text| text.starts_with("<function "))
 }
 
-fn read_model(span: &Span<'_>, reading: &mut Reading<'_>) {
+fn read_model(span: &Span<'_>, metadata: &RunMetadata, reading: &mut Reading<'_>) {
     let mut input = value_of(span, INPUT).unwrap_or_default();
     let output = value_of(span, OUTPUT).unwrap_or_default();
     let (tools, asked) = tools_and_messages(&mut input);
@@ -211,6 +215,11 @@ fn read_model(span: &Span<'_>, reading: &mut Reading<'_>) {
     }
     if !asked.is_empty() {
         reading.add(Fact::InputMessages, asked, INPUT);
+    }
+    reading.add(Fact::Provider, metadata.text("ls_provider"), METADATA);
+    // As the official adapter names it: the class of the model is all that is known.
+    if metadata.text("ls_model_type").is_some() {
+        reading.add(Fact::RequestModel, metadata.text("ls_model_name").unwrap_or(&span.name), "span name");
     }
     let usage = span.attributes.get(USAGE).map(|usage| usage.parse_json()).unwrap_or_default();
     for (fact, count) in tokens(&usage) {
@@ -317,4 +326,35 @@ fn read_hook(span: &Span<'_>, reading: &mut Reading<'_>) {
     reading.add(Fact::HookTrigger, trigger, TYPE);
     reading.add(Fact::ToolInput, value_of(span, INPUT).map(called_with), INPUT);
     reading.add(Fact::ToolOutput, value_of(span, OUTPUT), OUTPUT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_that_leave_each_other_out_are_summed() {
+        let told = |usage: Json| -> Vec<i64> {
+            let count = |wanted| tokens(&usage).into_iter().find(|(fact, _)| *fact == wanted)?.1.as_i64();
+            [Fact::InputTokens, Fact::OutputTokens, Fact::CacheReadTokens].map(|fact| count(fact).unwrap_or(-1)).into()
+        };
+        let of_langchain = json!({"input": 8, "output": 5, "total": 19, "input_cache_read": 4, "output_reasoning": 2});
+        assert_eq!(told(of_langchain), [12, 7, 4]);
+        assert_eq!(told(json!({"input": 12, "output": 7, "total": 19, "input_cached_tokens": 4})), [12, 7, 4]);
+        let of_openai =
+            json!({"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}});
+        assert_eq!(told(of_openai), [12, 7, 4]);
+        let of_anthropic = json!({"input_tokens": 8, "output_tokens": 7, "cache_read_input_tokens": 4});
+        assert_eq!(told(of_anthropic), [12, 7, 4]);
+        assert_eq!(told(json!("cut {")), [-1, -1, -1]);
+    }
+
+    #[test]
+    fn what_a_function_was_called_with_is_told_without_its_wrapper() {
+        let told = |args, kwargs| called_with(json!({"args": args, "kwargs": kwargs}));
+        assert_eq!(told(json!([]), json!({"city": "Paris"})), json!({"city": "Paris"}));
+        assert_eq!(told(json!(["Paris", "<function f at 0x1>"]), json!({})), json!("Paris"));
+        assert_eq!(told(json!(["Paris"]), json!({"days": 2})), json!({"args": ["Paris"], "days": 2}));
+        assert_eq!(called_with(json!({"args": 1, "b": 2})), json!({"args": 1, "b": 2}));
+    }
 }

@@ -44,7 +44,7 @@ impl Dialect for LangSmith {
         &About {
             name: NAME,
             emitted_by: "LangSmith's OpenTelemetry mode for LangChain, LangGraph and `traceable`, Python and JavaScript",
-            verified: "langsmith 0.15.1 (LangGraph 1.2.24), langsmith for JavaScript 0.12.0",
+            verified: "langsmith 0.15.1 (LangGraph 1.2.24); JavaScript: langsmith 0.12.0",
             gaps: "the outermost chain is taken for the agent, unless a span of another tracer stands around it; spans \
                    of LangChain.js do not reach OpenTelemetry",
         }
@@ -80,7 +80,7 @@ impl Dialect for LangSmith {
     }
 
     fn read<'s>(&self, span: &'s Span<'_>, reading: &mut Reading<'s>) {
-        if span.attributes.get(SPAN_KIND).is_none() {
+        if reading.dialect != NAME {
             return;
         }
         let metadata = metadata(span);
@@ -158,7 +158,7 @@ fn value_of(span: &Span<'_>, key: &str) -> Option<Json> {
         return None;
     }
     let wrapper = members.keys().next().filter(|_| members.len() == 1).cloned();
-    match wrapper.filter(|name| matches!(name.as_str(), "output" | "outputs")) {
+    match wrapper.filter(|name| matches!(name.as_str(), "output" | "outputs" | "documents")) {
         Some(name) => members.shift_remove(&name),
         None => Some(Json::Object(members)),
     }
@@ -225,7 +225,8 @@ fn read_tool(span: &Span<'_>, reading: &mut Reading<'_>) {
         reading.add(Fact::ToolKind, "retriever", SPAN_KIND);
     }
     reading.add(Fact::ToolName, span.name.as_ref(), "span name");
-    let input = span.attributes.get(INPUT).map(|input| payload::arguments(called_with(input.parse_json()), &Json::Null));
+    let input =
+        span.attributes.get(INPUT).map(|input| payload::arguments(called_with(input.parse_json()), &Json::Null));
     reading.add(Fact::ToolInput, input, INPUT);
     let Some(output) = value_of(span, OUTPUT).filter(|_| span.status.code != StatusCode::Error) else { return };
     let result = payload::tool_result(output);

@@ -1,11 +1,12 @@
 //! Logfire's spans of provider SDKs, and its bridge for OpenAI Agents.
 //!
-//! Emitted by: `logfire.instrument_openai`, `instrument_anthropic` and the like, `instrument_openai_agents`. Detected by: a
-//! scope `logfire.…` and, for the SDKs, `request_data` or an operation; names are templates, `logfire.msg_template`. Agent:
-//! `Agent run`. Model: the SDKs' calls, `Chat completion with`, `Responses API`. Tool: `Function`, `Handoff`. Hook: `Guardrail`.
-//! Session: `group_id`. Errors: `exception` events, status, the bridge's `error` as JSON. Known gaps: of a streamed call
-//! the SDKs write two spans, of which the second, a log, has the answer and no duration; the bridge tells no call ids, no
-//! question and no answer of a run; a run that stops for an approval looks like one that succeeded.
+//! Emitted by: `logfire.instrument_openai`, `instrument_anthropic` and the like, `instrument_openai_agents`. Detected
+//! by: a scope `logfire.…` and, for the SDKs, `request_data` or an operation; names are templates,
+//! `logfire.msg_template`. Agent: `Agent run`, told again by each turn. Model: the SDKs' calls, `Chat completion with`,
+//! `Responses API`. Tool: `Function`, `Handoff`. Hook: `Guardrail`. Session: `group_id`. Errors: `exception` events,
+//! status, the bridge's `error` as JSON. Known gaps: of a streamed call the SDKs write two spans, of which the second,
+//! a log at its end, has the answer; the bridge tells no call ids, no question and no answer of a run; a run that stops
+//! for an approval looks like one that succeeded.
 
 use serde_json::{Value as Json, json};
 
@@ -23,9 +24,13 @@ const RESPONSE: &str = "response_data";
 const EVENTS: &str = "events";
 const ERROR: &str = "error";
 
+const TURN: &str = "Turn ";
+
 /// What the spans of the bridge stand for, by how their templates start.
 const BRIDGE: &[(&str, Kind, &str)] = &[
     ("Agent run", Kind::Agent, "the run of an agent"),
+    // What ends a run is often told by its last turn alone.
+    (TURN, Kind::Agent, "a turn of an agent's run"),
     ("Chat completion with", Kind::Model, "a call of a model"),
     ("Responses API", Kind::Model, "a call of a model"),
     ("Function:", Kind::Tool, "a function tool"),
@@ -55,7 +60,7 @@ impl Dialect for Logfire {
             name: NAME,
             emitted_by: "Logfire's instrumentations of OpenAI, Anthropic and other SDKs; its bridge for OpenAI Agents",
             verified: "logfire 5.4.0 (OpenAI, OpenAI Agents 0.24)",
-            gaps: "a streamed call has no duration; OpenAI Agents: no call ids, question or answer of a run, and a run that \
+            gaps: "a streamed call stands where its last chunk came; OpenAI Agents: no call ids, question or answer of a run, and a run that \
                    stops for an approval looks like one that succeeded",
         }
     }
@@ -68,15 +73,13 @@ impl Dialect for Logfire {
         if !span.scope.name.starts_with(SCOPE) {
             return None;
         }
-        let template = span.attributes.text(TEMPLATE).unwrap_or(&span.name);
+        let template = template(span);
         let is_call = || span.attributes.get(REQUEST).is_some() || span.attributes.get(OPERATION).is_some();
         let (kind, rule) = if span.attributes.text(SPAN_TYPE) == Some("pending_span") {
             (Kind::Transparent, "Logfire's copy of a span that has not ended")
         } else if span.scope.name == AGENTS_SCOPE {
             let known = BRIDGE.iter().find(|(start, ..)| template.starts_with(start));
-            known.map_or((Kind::Transparent, "the workflow, a turn, or none of an agent's"), |(_, kind, rule)| {
-                (*kind, *rule)
-            })
+            known.map_or((Kind::Transparent, "the workflow, or none of an agent's"), |(_, kind, rule)| (*kind, *rule))
         } else if !is_call() {
             return None;
         } else if NO_CALLS.iter().any(|start| template.starts_with(start))
@@ -104,6 +107,10 @@ impl Dialect for Logfire {
         }
         let named = json_of(span, "name").filter(Json::is_string);
         match reading.kind {
+            Kind::Agent if template(span).starts_with(TURN) => {
+                reading.tells_again = true;
+                reading.add(Fact::AgentName, json_of(span, "agent_name").filter(Json::is_string), "agent_name");
+            }
             Kind::Agent => reading.add(Fact::AgentName, named, "name"),
             Kind::Model if is_bridge => read_bridged_request(span, reading),
             Kind::Model => read_request(span, reading),
@@ -117,6 +124,10 @@ impl Dialect for Logfire {
             Kind::Human | Kind::Transparent => {}
         }
     }
+}
+
+fn template<'s>(span: &'s Span<'_>) -> &'s str {
+    span.attributes.text(TEMPLATE).unwrap_or(&span.name)
 }
 
 /// Only the log of a streamed call has its answer: the request before it ends without one, and without an error.
@@ -144,6 +155,7 @@ fn read_request(span: &Span<'_>, reading: &mut Reading<'_>) {
     let is_log = span.attributes.text(SPAN_TYPE) == Some("log");
     let streams = is_log || request["stream"] == true;
     reading.add(Fact::Streaming, streams.then_some(true), REQUEST);
+    reading.add(Fact::Duration, json_of(span, "duration").filter(|_| is_log), "duration");
     reading.add(Fact::RequestModel, request.get("model").cloned(), REQUEST);
     reading.add(Fact::ToolDefinitions, request.get("tools").filter(|tools| tools.is_array()).cloned(), REQUEST);
     reading.add(Fact::SystemInstructions, request.get("system").cloned(), REQUEST);
@@ -220,7 +232,11 @@ fn read_bridged_request(span: &Span<'_>, reading: &mut Reading<'_>) {
     let answered = output.map(payload::answer).unwrap_or_default();
     offer(reading, Fact::InputMessages, [(asked, "input"), (events_asked, EVENTS)]);
     offer(reading, Fact::OutputMessages, [(answered, "output"), (events_answered, EVENTS)]);
-    reading.add(Fact::SystemInstructions, response.get("instructions").filter(|it| it.is_string()).cloned(), "response");
+    reading.add(
+        Fact::SystemInstructions,
+        response.get("instructions").filter(|it| it.is_string()).cloned(),
+        "response",
+    );
     reading.add(Fact::ToolDefinitions, response.get("tools").filter(|tools| tools.is_array()).cloned(), "response");
     reading.add(Fact::ResponseId, response.get("id").filter(|id| id.is_string()).cloned(), "response");
     reading.add(Fact::ResponseModel, response.get("model").filter(|model| model.is_string()).cloned(), "response");
@@ -256,6 +272,7 @@ fn read_error(span: &Span<'_>, reading: &mut Reading<'_>) {
     let message = error["message"].as_str().unwrap_or_default();
     let class = RAISED.iter().find(|(start, _)| message.starts_with(start)).map(|(_, class)| *class);
     reading.add(Fact::ErrorType, class, ERROR);
+    // What it raised by itself has no more to tell than the name of a tool or a guardrail.
     let more = error.pointer("/data/error").and_then(Json::as_str);
-    reading.add(Fact::ErrorMessage, more.map_or_else(|| message.to_owned(), |more| format!("{message}: {more}")), ERROR);
+    reading.add(Fact::ErrorMessage, more.unwrap_or(message), ERROR);
 }

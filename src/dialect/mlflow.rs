@@ -4,7 +4,8 @@
 //! of some thirty frameworks. Detected by: `mlflow.spanType`; all values are JSON within text. Agent: AGENT, unless it is
 //! the workflow around the agents of OpenAI Agents; the runs of LangGraph; LangChain's outermost chain. Model: CHAT_MODEL, LLM.
 //! Tool: TOOL, RETRIEVER, RERANKER, MEMORY. Hook: GUARDRAIL, EVALUATOR, the nodes of LangGraph. Session: `session.id`
-//! on the root, `mlflow.trace.session`. Errors: `exception` events, status. Known gaps: a tool lacks the call's id.
+//! on the root, `mlflow.trace.session`, LangChain's metadata. Errors: `exception` events, status. Known gaps: a tool lacks the call's id,
+//! LangChain's excepted.
 
 use serde_json::{Value as Json, json};
 
@@ -21,6 +22,8 @@ const USAGE: &str = "mlflow.chat.tokenUsage";
 const SESSIONS: [&str; 3] = ["session.id", "mlflow.trace.session", "mlflow.traceTag.group_id"];
 /// LangChain's runs bring their metadata along.
 const METADATA: &str = "metadata";
+/// Where the autologging of frameworks puts the name of an agent.
+const NAMES: [&str; 3] = ["name", "role", "agent_name"];
 /// Runs of OpenAI Agents' loop: its agents stand within.
 const AROUND_AGENTS: [&str; 2] = ["AgentRunner.run", "AgentRunner.run_streamed"];
 
@@ -43,8 +46,8 @@ impl Dialect for Mlflow {
         &About {
             name: NAME,
             emitted_by: "MLflow Tracing: `mlflow.trace`, and its autologging of LangChain, OpenAI, OpenAI Agents and others",
-            verified: "mlflow 3.17.2 (OpenAI)",
-            gaps: "a tool's span lacks the call's id; the session is on the root alone, and only if the application set it",
+            verified: "mlflow 3.17.2 (OpenAI, LangGraph 1.2.24)",
+            gaps: "a tool's span lacks the call's id, LangChain's excepted; the session is on the root alone, and only if the application set it",
         }
     }
 
@@ -71,7 +74,8 @@ impl Dialect for Mlflow {
         if span.attributes.get(SPAN_TYPE).is_none() {
             return;
         }
-        reading.framework = reading.framework.or(Some(NAME));
+        let is_langchain = span.attributes.get(METADATA).is_some();
+        reading.framework = reading.framework.or(Some(if is_langchain { "langchain" } else { NAME }));
         let metadata = metadata(span);
         for key in SESSIONS {
             let session = json_of(span, key).filter(Json::is_string);
@@ -87,7 +91,7 @@ impl Dialect for Mlflow {
         match reading.kind {
             Kind::Agent => read_agent(span, &metadata, reading),
             Kind::Transparent if span.attributes.get(METADATA).is_some() => read_agent(span, &metadata, reading),
-            Kind::Model => read_model(span, reading),
+            Kind::Model => read_model(span, &metadata, reading),
             Kind::Tool => read_tool(span, reading),
             Kind::Hook => read_hook(span, reading),
             Kind::Human | Kind::Transparent => {}
@@ -114,7 +118,7 @@ fn is_around_agents(span: &Span<'_>) -> bool {
 
 fn chain(span: &Span<'_>, is_agent: bool) -> (Kind, &'static str) {
     let metadata = metadata(span);
-    let is_langchain = span.attributes.get(METADATA).is_some();
+    let is_langchain = || span.attributes.get(METADATA).is_some();
     match metadata.role(&span.name, false) {
         GraphRole::Graph => (Kind::Agent, "the run of a graph"),
         GraphRole::Node => (Kind::Hook, "the run of a graph's node"),
@@ -122,12 +126,18 @@ fn chain(span: &Span<'_>, is_agent: bool) -> (Kind, &'static str) {
         GraphRole::Other if langchain::is_part(&span.name) || metadata.text("langgraph_node").is_some() => {
             (Kind::Transparent, "a part of a chain")
         }
-        GraphRole::Other if is_langchain && span.parent.is_none() => (Kind::Agent, "the outermost chain"),
+        GraphRole::Other if is_langchain() && span.parent.is_none() => (Kind::Agent, "the outermost chain"),
         GraphRole::Other => (Kind::Transparent, "a type that stands for nothing of its own"),
     }
 }
 
 fn read_agent(span: &Span<'_>, metadata: &RunMetadata, reading: &mut Reading<'_>) {
+    // A method's name is none of the agent: its own may be beside it.
+    if span.name.contains('.') {
+        for key in NAMES {
+            reading.add(Fact::AgentName, json_of(span, key).filter(Json::is_string), key);
+        }
+    }
     reading.add(Fact::AgentName, metadata.graph_name(&span.name), "span name");
     let input = json_of(span, INPUT).unwrap_or_default();
     if let Some(answer) = langgraph::resume_value(&input) {
@@ -144,12 +154,16 @@ fn read_agent(span: &Span<'_>, metadata: &RunMetadata, reading: &mut Reading<'_>
     }
 }
 
-fn read_model(span: &Span<'_>, reading: &mut Reading<'_>) {
+fn read_model(span: &Span<'_>, metadata: &RunMetadata, reading: &mut Reading<'_>) {
     let input = json_of(span, INPUT).unwrap_or_default();
     let output = json_of(span, OUTPUT).unwrap_or_default();
     let text = |value: Option<Json>| value.filter(Json::is_string);
     let (named, asked) = (text(json_of(span, "mlflow.llm.model")), text(input.get("model").cloned()));
     reading.add(Fact::RequestModel, asked.or_else(|| text(json_of(span, "model"))).or_else(|| named.clone()), INPUT);
+    // As the official adapter names it: the class of the model is all that is known.
+    if metadata.text("ls_model_type").is_some() {
+        reading.add(Fact::RequestModel, metadata.text("ls_model_name").unwrap_or(&span.name), "span name");
+    }
     let has_answer = !output.is_null() && span.status.code != StatusCode::Error;
     reading.add(Fact::ResponseModel, payload::model(&output).or(named).filter(|_| has_answer), "mlflow.llm.model");
     reading.add(Fact::Provider, text(json_of(span, "mlflow.llm.provider")), "mlflow.llm.provider");
@@ -195,6 +209,7 @@ fn read_tool(span: &Span<'_>, reading: &mut Reading<'_>) {
         }
         _ => reading.add(Fact::ToolName, span.name.as_ref(), "span name"),
     }
+    reading.add(Fact::ToolCallId, json_of(span, "tool_call_id").filter(Json::is_string), "tool_call_id");
     reading.add(Fact::ToolInput, json_of(span, INPUT).map(|input| payload::arguments(input, &Json::Null)), INPUT);
     let Some(output) = json_of(span, OUTPUT) else { return };
     let result = payload::tool_result(output);
@@ -215,6 +230,7 @@ fn read_hook(span: &Span<'_>, reading: &mut Reading<'_>) {
     reading.owner_is_agent = trigger == "graph_node";
     reading.add(Fact::HookName, span.name.as_ref(), "span name");
     reading.add(Fact::HookTrigger, trigger, SPAN_TYPE);
+    reading.add(Fact::ToolCallId, json_of(span, "tool_call_id").filter(Json::is_string), "tool_call_id");
     reading.add(Fact::ToolInput, json_of(span, INPUT), INPUT);
     reading.add(Fact::ToolOutput, json_of(span, OUTPUT), OUTPUT);
 }

@@ -9,6 +9,7 @@ mod flattened;
 mod langchain;
 mod langgraph;
 pub(crate) mod messages;
+mod payload;
 mod python_literal;
 mod reading;
 
@@ -46,6 +47,10 @@ dialects! {
     anthropic_sdk::AnthropicSdk,
     pydantic_ai::PydanticAi,
     openinference::OpenInference,
+    langsmith::LangSmith,
+    langfuse::Langfuse,
+    mlflow::Mlflow,
+    logfire::Logfire,
     openllmetry::OpenLlmetry,
     haystack::Haystack,
     llamaindex::LlamaIndex,

@@ -10,13 +10,12 @@
 //! Agents, Agno or CrewAI run looks like one that succeeded.
 
 mod frameworks;
-mod payload;
 
 use serde_json::Value as Json;
 
 use super::flattened::unflatten;
 use super::langgraph::{self, RunMetadata};
-use super::{About, Dialect, Fact, Kind, Reading, Recognized, python_literal};
+use super::{About, Dialect, Fact, Kind, Reading, Recognized, payload, python_literal};
 use crate::span::{Span, StatusCode};
 use frameworks::Emitter;
 

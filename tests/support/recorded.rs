@@ -1,4 +1,4 @@
-//! Recordings of Pydantic AI programs: the spans that were exported, and what the official adapter told of the same run.
+//! Recordings of programs: the spans that were exported, and what the official adapter told of the same run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,34 @@ use super::{fixtures, lines, parse_lines, spans_of};
 
 /// One program, recorded under one setting of the instrumentation.
 pub struct Recording {
+    /// The program; of another framework than Pydantic AI: the framework and what wrote its spans.
     pub scenario: String,
+    /// The setting; of another framework: the program.
     pub label: String,
     /// The spans as OTLP/JSON.
     pub json: String,
-    /// The events of the official adapter.
+    /// The events of the official adapter; none if it was not there.
     pub official: Vec<Value>,
     lines: OnceLock<String>,
 }
 
-/// All that `tests/fixtures` has, in order of their names.
+/// All of Pydantic AI that `tests/fixtures` has, in order of their names.
 pub fn recordings() -> &'static [Recording] {
-    static ALL: LazyLock<Vec<Recording>> = LazyLock::new(|| {
-        let mut all: Vec<Recording> = list(&folder()).iter().flat_map(|scenario| labels(scenario)).collect();
-        all.sort_by_key(Recording::name);
-        all
-    });
+    static ALL: LazyLock<Vec<Recording>> = LazyLock::new(|| all_of(&folder()));
     &ALL
+}
+
+/// All of the other frameworks, in order of their names.
+pub fn of_frameworks() -> &'static [Recording] {
+    static ALL: LazyLock<Vec<Recording>> = LazyLock::new(|| all_of(&fixtures("frameworks")));
+    &ALL
+}
+
+fn all_of(folder: &Path) -> Vec<Recording> {
+    let folders = list(folder).into_iter().filter(|path| path.is_dir());
+    let mut all: Vec<Recording> = folders.flat_map(|scenario| labels(&scenario)).collect();
+    all.sort_by_key(Recording::name);
+    all
 }
 
 /// What the recorder has just written to a folder.
@@ -112,7 +123,8 @@ fn name_of(path: &Path) -> String {
 fn labels(scenario: &Path) -> Vec<Recording> {
     let recording = |spans: &PathBuf| {
         let label = name_of(spans).strip_suffix(".spans.json.zst")?.to_owned();
-        let official = parse_lines(&unpack(&scenario.join(format!("{label}.events.jsonl.zst"))));
+        let events = scenario.join(format!("{label}.events.jsonl.zst"));
+        let official = if events.exists() { parse_lines(&unpack(&events)) } else { Vec::new() };
         Some(Recording { scenario: name_of(scenario), label, json: unpack(spans), official, lines: OnceLock::new() })
     };
     list(scenario).iter().filter_map(recording).collect()

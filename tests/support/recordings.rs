@@ -1,6 +1,8 @@
 //! Small recordings of real programs, and requests to take apart and put together again.
 #![allow(dead_code, reason = "every test that includes it uses a part of it")]
 
+use opentelemetry_failproof::otlp::{Budget, json, protobuf};
+use opentelemetry_failproof::span::Span;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest as Request;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as SpanMessage};
 use prost::Message;
@@ -46,6 +48,36 @@ fn request_with(of_resource: &ResourceSpans, of_scope: &ScopeSpans, span: &SpanM
 /// One request of several.
 pub fn put_together(parts: &[Request]) -> Request {
     Request { resource_spans: parts.iter().flat_map(|part| part.resource_spans.clone()).collect() }
+}
+
+/// The spans of a recording that came in several requests, in any order, as protobuf and as JSON.
+pub fn in_requests(request: &Request, seed: u64) -> Vec<Span<'static>> {
+    let mut numbers = Numbers::from_seed(seed);
+    let mut parts = taken_apart(request);
+    numbers.shuffle(&mut parts);
+    let mut spans = Vec::new();
+    let mut rest = &parts[..];
+    while !rest.is_empty() {
+        let (some, others) = rest.split_at(1 + numbers.below(rest.len()));
+        let request = put_together(some);
+        let read = match numbers.below(2) {
+            0 => json::read(&json_bytes(&request), &Budget::REQUEST).unwrap(),
+            _ => protobuf::read(&protobuf_bytes(&request), &Budget::REQUEST).unwrap().into_owned(),
+        };
+        assert_eq!(read.rejected, []);
+        spans.extend(read.spans);
+        rest = others;
+    }
+    spans
+}
+
+/// The spans in another order, some of them more than once.
+pub fn shaken(spans: &[Span<'static>], seed: u64) -> Vec<Span<'static>> {
+    let mut numbers = Numbers::from_seed(seed);
+    let again = numbers.below(spans.len() + 1);
+    let mut shaken = [spans, &spans[..again]].concat();
+    numbers.shuffle(&mut shaken);
+    shaken
 }
 
 pub fn json_bytes(request: &Request) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! The table of the differences that stay, each with its cause: `tests/fixtures/parity/differences.tsv`.
+//! The tables of the differences that stay, each with its cause: `differences.tsv` in a folder of `tests/fixtures`.
 
 use std::collections::HashSet;
 
@@ -13,9 +13,14 @@ pub struct Difference {
     pub kind: String,
 }
 
-/// The rows.
+/// The rows of Pydantic AI.
 pub fn differences() -> Vec<Difference> {
-    let table = std::fs::read_to_string(fixtures("parity").join("differences.tsv")).expect("the table can be read");
+    differences_in("parity")
+}
+
+/// The rows of a folder's table.
+pub fn differences_in(folder: &str) -> Vec<Difference> {
+    let table = std::fs::read_to_string(fixtures(folder).join("differences.tsv")).expect("the table can be read");
     let row = |line: &str| {
         let columns: Vec<&str> = line.split('\t').collect();
         let [field, patterns, cause, kind] = columns[..] else { panic!("four columns, not: {line}") };

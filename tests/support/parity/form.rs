@@ -4,8 +4,25 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::framework_form;
+
 /// Values by field.
 pub(super) type Form = BTreeMap<String, Value>;
+
+/// What brings the events of one adapter, and ours of the same run, into one form.
+pub(super) struct Forms {
+    pub official: fn(&Value) -> Form,
+    pub ours: fn(&Value) -> Form,
+}
+
+/// The forms for what an adapter told: the one of Pydantic AI has its own way to tell of messages.
+pub(super) fn forms(told: &[Value]) -> Forms {
+    if told.iter().any(|event| event["framework"] == "pydantic_ai") {
+        Forms { official, ours }
+    } else {
+        Forms { official: framework_form::official, ours: framework_form::ours }
+    }
+}
 
 /// Fields of identity and origin, the same for all types.
 const COMMON: [&str; 4] = ["session_id", "agent_id", "framework", "framework_version"];
@@ -27,7 +44,7 @@ const EXTRAS: [&str; 12] = [
     "fw_truncated",
 ];
 
-pub(super) fn official(event: &Value) -> Form {
+fn official(event: &Value) -> Form {
     form(event, |name, value| match name {
         // What the adapter calls the system is the provider.
         "system" => Some(("fw_provider", value.clone())),
@@ -37,7 +54,7 @@ pub(super) fn official(event: &Value) -> Form {
     })
 }
 
-pub(super) fn ours(event: &Value) -> Form {
+fn ours(event: &Value) -> Form {
     form(event, |name, value| match name {
         "system" => None,
         "messages" => Some((name, list(value, |message| our_parts(&message["content"])).into())),
@@ -67,7 +84,7 @@ fn form<'e>(event: &'e Value, convert: impl Fn(&'e str, &Value) -> Option<(&'e s
     form
 }
 
-fn list(value: &Value, convert: impl Fn(&Value) -> Vec<Value>) -> Vec<Value> {
+pub(super) fn list(value: &Value, convert: impl Fn(&Value) -> Vec<Value>) -> Vec<Value> {
     value.as_array().into_iter().flatten().flat_map(convert).collect()
 }
 
@@ -118,6 +135,6 @@ fn our_part(block: &Value) -> Vec<Value> {
 }
 
 /// Arguments that came as text, as streams bring them.
-fn parsed(arguments: &Value) -> Value {
+pub(super) fn parsed(arguments: &Value) -> Value {
     arguments.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| arguments.clone())
 }

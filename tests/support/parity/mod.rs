@@ -2,6 +2,7 @@
 
 pub mod differences;
 mod form;
+mod framework_form;
 mod units;
 
 use std::collections::BTreeMap;
@@ -71,8 +72,9 @@ impl Display for Report {
 pub fn compare(recording: &'static Recording, ours: &[Value], report: &mut Report) {
     let official = &recording.official;
     let agents = units::same_agents(official, ours);
-    let official = units(official, &agents, form::official);
-    let ours = units(ours, &agents, form::ours);
+    let forms = form::forms(official);
+    let official = units(official, &agents, forms.official);
+    let ours = units(ours, &agents, forms.ours);
     let (pairs, only_official, only_ours) = pair(&official, &ours);
     for (whose, alone) in [("official", only_official), ("ours", only_ours)] {
         for event in alone.iter().flat_map(|unit| &unit.events) {

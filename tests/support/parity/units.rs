@@ -1,7 +1,7 @@
 //! What belongs together: the request and the response of a call; our events and the official ones of the same thing.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
@@ -23,24 +23,70 @@ pub(super) struct Unit<'e> {
 /// Session and agent.
 type Name = (String, String);
 
-/// A number for each agent of each session. Two have the same number where one run, known by its id, is told of both: so
-/// runs meet in spite of sessions and names that spans do not know.
-pub(super) fn same_agents(official: &[Value], ours: &[Value]) -> HashMap<Name, usize> {
+/// Which agents and runs of both sides are the same.
+pub(super) struct Agents {
+    /// A number for each agent of each session; the same for two that are one.
+    numbers: HashMap<Name, usize>,
+    /// The ids of runs that both sides know.
+    runs: HashSet<String>,
+}
+
+/// Two agents are the same where one run, known by its id, is told of both: so runs meet in spite of sessions and names
+/// that spans do not know. What no such id joins is joined by its name, and the last that are left by being the last.
+pub(super) fn same_agents(official: &[Value], ours: &[Value]) -> Agents {
     let mut numbers: HashMap<Name, usize> = HashMap::new();
     for event in official.iter().chain(ours) {
         let next = numbers.len();
         numbers.entry(name(event)).or_insert(next);
     }
-    for theirs in official.iter().filter(|event| event.get("fw_run_id").is_some()) {
+    let run = |event: &Value| event["fw_run_id"].as_str().map(str::to_owned);
+    let own_runs: HashSet<String> = ours.iter().filter_map(run).collect();
+    let runs: HashSet<String> = official.iter().filter_map(run).filter(|run| own_runs.contains(run)).collect();
+    let mut agents = Agents { numbers, runs };
+    for theirs in official.iter().filter(|event| run(event).is_some()) {
         for own in ours.iter().filter(|own| own["fw_run_id"] == theirs["fw_run_id"]) {
-            let (one, other) = (numbers[&name(theirs)], numbers[&name(own)]);
-            numbers.values_mut().filter(|number| **number == other).for_each(|number| *number = one);
+            agents.join(&name(theirs), &name(own));
         }
     }
-    numbers
+    let (theirs, own) = (names(official), names(ours));
+    for one in &theirs {
+        let namesake = agents.alone(&own, &theirs).into_iter().find(|own| own.1 == one.1);
+        let is_alone = !agents.alone(std::slice::from_ref(one), &own).is_empty();
+        if let Some(namesake) = namesake.filter(|_| is_alone) {
+            agents.join(one, &namesake);
+        }
+    }
+    if let ([last], [last_own]) = (&agents.alone(&theirs, &own)[..], &agents.alone(&own, &theirs)[..]) {
+        agents.join(last, last_own);
+    }
+    agents
 }
 
-pub(super) fn units<'e>(events: &'e [Value], agents: &HashMap<Name, usize>, form: fn(&Value) -> Form) -> Vec<Unit<'e>> {
+impl Agents {
+    fn join(&mut self, one: &Name, other: &Name) {
+        let (one, other) = (self.numbers[one], self.numbers[other]);
+        self.numbers.values_mut().filter(|number| **number == other).for_each(|number| *number = one);
+    }
+
+    /// Those that none of the others is the same as.
+    fn alone(&self, names: &[Name], others: &[Name]) -> Vec<Name> {
+        let taken: HashSet<usize> = others.iter().map(|name| self.numbers[name]).collect();
+        names.iter().filter(|name| !taken.contains(&self.numbers[*name])).cloned().collect()
+    }
+}
+
+/// The agents in the order of their first events.
+fn names(events: &[Value]) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    for name in events.iter().map(name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+pub(super) fn units<'e>(events: &'e [Value], agents: &Agents, form: fn(&Value) -> Form) -> Vec<Unit<'e>> {
     let mut units: Vec<Unit<'e>> = Vec::new();
     // The calls of an agent and id that have no result yet; the first of them gets the next one.
     let mut open: HashMap<(Name, &str, &str), VecDeque<usize>> = HashMap::new();
@@ -51,6 +97,8 @@ pub(super) fn units<'e>(events: &'e [Value], agents: &HashMap<Name, usize>, form
             "model_response" => (("model", text("request_id")), true),
             "tool_use" => (("tool", text("tool_call_id")), false),
             "tool_result" => (("tool", text("tool_call_id")), true),
+            "hook_triggered" => (("hook", text("hook_id")), false),
+            "hook_completed" => (("hook", text("hook_id")), true),
             other => ((other, ""), false),
         };
         let key = (name(event), kind.0, kind.1);
@@ -62,10 +110,11 @@ pub(super) fn units<'e>(events: &'e [Value], agents: &HashMap<Name, usize>, form
             unit.form.extend(form(event));
             continue;
         }
-        let agent = agents[&key.0];
+        let agent = agents.numbers[&key.0];
         let which = match kind.0 {
             "tool" => text("tool_name"),
-            "agent_start" => text("fw_run_id"),
+            "hook" => text("hook_name"),
+            "agent_start" if agents.runs.contains(text("fw_run_id")) => text("fw_run_id"),
             _ => "",
         };
         // What a program said by hand, beside the framework's own.
