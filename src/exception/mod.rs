@@ -40,9 +40,14 @@ pub struct Exception {
 }
 
 impl Exception {
-    /// How the error of a leaf reads: `ValueError: text`, or the name alone if the text is empty.
+    /// How the error of a leaf reads: `ValueError: text`, or the name alone if the text is empty; the text alone if all
+    /// that is known of the type is that it is an error.
     pub fn describe(&self) -> String {
-        if self.message.is_empty() { self.type_name.clone() } else { format!("{}: {}", self.type_name, self.message) }
+        match (self.type_name.as_str(), self.message.as_str()) {
+            (name, "") => name.to_owned(),
+            (UNKNOWN_TYPE, message) => message.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        }
     }
 
     /// Whether its type is known.

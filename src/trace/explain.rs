@@ -42,8 +42,10 @@ pub fn explain(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Explained> {
 fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {
     let mut tree = Tree::build(spans, mapping, &Said::default());
     outcome::settle(&mut tree, mapping.error_events);
-    let mut events_of: HashMap<SpanId, Vec<&'static str>> = HashMap::new();
-    for ((span_id, ..), event) in super::order::in_order(events::of_tree(&tree, mapping)) {
+    // By what the event itself says: one of an agent that was made has no span, and tells of the first that it has.
+    let mut events_of: HashMap<String, Vec<&'static str>> = HashMap::new();
+    for (_, event) in super::order::in_order(events::of_tree(&tree, mapping)) {
+        let span_id = event.extra("fw_span_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
         events_of.entry(span_id).or_default().push(event.kind.name());
     }
     let in_tree_order = depth_first(&tree);
@@ -61,7 +63,7 @@ fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {
             dialect: reading.map(|reading| reading.dialect),
             why: why(&tree, at),
             belongs_to: agent.map(|agent| (agent.id.to_string(), agent.session.to_string())),
-            events: events_of.get(&node.span.span_id).cloned().unwrap_or_default(),
+            events: events_of.get(&node.span.span_id.to_string()).cloned().unwrap_or_default(),
             facts: reading
                 .map(|reading| reading.facts().map(|(fact, found)| (fact, found.source.to_string())).collect())
                 .unwrap_or_default(),

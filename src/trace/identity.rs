@@ -89,7 +89,8 @@ pub(super) fn name_agents(tree: &mut Tree<'_>, mapping: &Mapping, said: &Said) {
             settle_unseen(tree, at, said.closed_at);
             continue;
         };
-        let own = || tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
+        let own =
+            || tree.reading(node).and_then(|reading| reading.text(Fact::AgentName)).unwrap_or_default().into_owned();
         let raw = agreed.get(&at).cloned().flatten().unwrap_or_else(own);
         let id = normalize_agent_id(&raw);
         tree.agents[at].raw_name = (id != raw && !raw.is_empty()).then_some(raw);

@@ -5,6 +5,8 @@ pub mod contract;
 pub mod invariants;
 pub mod parity;
 pub mod recorded;
+#[cfg(all(feature = "cli", feature = "gateway"))]
+pub mod serving;
 pub mod spans;
 
 use std::path::{Path, PathBuf};
