@@ -3,7 +3,7 @@
 //! The processor, the exporter and the gateway stand on it. Its queue is bounded; what does not fit is refused, counted and
 //! logged once. A sink that fails keeps its lines waiting, also bounded, and is tried again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,6 +21,8 @@ use crate::trace::pending::{Pending, Tell};
 
 /// How many messages wait in the queue at most.
 const QUEUE_LIMIT: usize = 8_192;
+/// How many bytes of spans wait in the queue at most.
+const QUEUE_BYTES_LIMIT: usize = 128 << 20;
 /// How often the thread looks for what is due, and how long it gathers lines for one file.
 const TICK: Duration = Duration::from_millis(50);
 /// How long a sink that failed is left alone: from the first failure to any later one.
@@ -35,7 +37,8 @@ pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 type Make = Box<dyn FnOnce() -> Vec<Span<'static>> + Send>;
 
 enum Message {
-    Spans(Make),
+    /// So many bytes of spans.
+    Spans(usize, Make),
     Flush(SyncSender<Result<(), DeliveryError>>),
     Stop(SyncSender<Result<(), DeliveryError>>),
 }
@@ -62,7 +65,7 @@ pub enum DeliveryError {
 pub struct Counters {
     /// Spans that were taken.
     pub spans: AtomicU64,
-    /// Batches of spans that were refused because the queue was full.
+    /// Spans that were refused because the queue was full.
     pub spans_lost: AtomicU64,
     /// Events that were written.
     pub events: AtomicU64,
@@ -76,6 +79,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub(crate) struct Delivery {
     queue: SyncSender<Message>,
+    queued_bytes: Arc<AtomicUsize>,
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -88,7 +92,9 @@ impl Delivery {
     pub fn start(config: Config, tell: Tell, max_bytes: usize, sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (queue, messages) = sync_channel(QUEUE_LIMIT);
         let counters = Arc::new(Counters::default());
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
         let worker = Worker {
+            queued_bytes: queued_bytes.clone(),
             pending: Pending::new(config.mapping().clone(), tell, max_bytes),
             config,
             sink,
@@ -101,15 +107,21 @@ impl Delivery {
         };
         let thread =
             std::thread::Builder::new().name("failproof-delivery".to_owned()).spawn(move || worker.run(messages))?;
-        Ok(Delivery { queue, counters, thread: Mutex::new(Some(thread)) })
+        Ok(Delivery { queue, queued_bytes, counters, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Hands spans over; `false` if the queue is full and they are refused. `make` runs on the delivery's own thread.
-    pub fn send(&self, make: impl FnOnce() -> Vec<Span<'static>> + Send + 'static) -> bool {
-        match self.queue.try_send(Message::Spans(Box::new(make))) {
+    /// Hands that many spans over, of so many bytes in all; `false` if the queue is full and they are refused. `make` runs
+    /// on the delivery's own thread.
+    pub fn send(&self, spans: usize, bytes: usize, make: impl FnOnce() -> Vec<Span<'static>> + Send + 'static) -> bool {
+        let queued = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        // One message always fits, however big: it is in memory already.
+        let fits = queued == 0 || queued.saturating_add(bytes) <= QUEUE_BYTES_LIMIT;
+        let message = Message::Spans(bytes, Box::new(make));
+        match if fits { self.queue.try_send(message) } else { Err(TrySendError::Full(message)) } {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.counters.spans_lost.fetch_add(1, Ordering::Relaxed);
+                self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                self.counters.spans_lost.fetch_add(spans as u64, Ordering::Relaxed);
                 crate::once::warn("queue-full", || "the delivery's queue is full: spans are refused".to_owned());
                 false
             }
@@ -168,6 +180,7 @@ impl Delivery {
 }
 
 struct Worker {
+    queued_bytes: Arc<AtomicUsize>,
     config: Config,
     pending: Pending,
     sink: Box<dyn Sink>,
@@ -188,7 +201,10 @@ impl Worker {
         let mut next_tick = Instant::now() + TICK;
         loop {
             match messages.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
-                Ok(Message::Spans(make)) => self.take(make),
+                Ok(Message::Spans(bytes, make)) => {
+                    self.take(make);
+                    self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                }
                 Ok(Message::Flush(answer)) => {
                     let events = self.pending.flush();
                     let _ = answer.send(self.deliver_now(events));

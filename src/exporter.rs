@@ -8,7 +8,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
 use crate::builder::{BuildError, Builder};
 use crate::delivery::{Counters, Delivery, FLUSH_TIMEOUT, as_sdk_result};
-use crate::otlp::sdk::{resource_from_sdk, span_from_sdk};
+use crate::otlp::sdk::{resource_from_sdk, span_from_sdk, weight};
 use crate::span::Resource;
 use crate::trace::Timing;
 use crate::trace::pending::Tell;
@@ -79,8 +79,9 @@ impl Builder<FailproofSpanExporter> {
 impl SpanExporter for FailproofSpanExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let resource = self.resource.clone();
+        let (count, bytes) = (batch.len(), batch.iter().map(weight).sum());
         let spans = move || batch.into_iter().map(|span| span_from_sdk(span, &resource)).collect();
-        if self.delivery.send(spans) {
+        if self.delivery.send(count, bytes, spans) {
             Ok(())
         } else {
             Err(OTelSdkError::InternalFailure(

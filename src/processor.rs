@@ -9,7 +9,7 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 
 use crate::builder::{BuildError, Builder};
 use crate::delivery::{Counters, Delivery, FLUSH_TIMEOUT, as_sdk_result};
-use crate::otlp::sdk::{open_span_from_sdk, resource_from_sdk, span_from_sdk};
+use crate::otlp::sdk::{open_span_from_sdk, resource_from_sdk, span_from_sdk, weight};
 use crate::scope::copy_scope;
 use crate::span::Resource;
 use crate::trace::pending::Tell;
@@ -79,13 +79,13 @@ impl SpanProcessor for FailproofSpanProcessor {
         copy_scope(span, context);
         if let Some(data) = span.exported_data() {
             let resource = self.resource.clone();
-            self.delivery.send(move || vec![open_span_from_sdk(data, &resource)]);
+            self.delivery.send(1, weight(&data), move || vec![open_span_from_sdk(data, &resource)]);
         }
     }
 
     fn on_end(&self, span: SpanData) {
         let resource = self.resource.clone();
-        self.delivery.send(move || vec![span_from_sdk(span, &resource)]);
+        self.delivery.send(1, weight(&span), move || vec![span_from_sdk(span, &resource)]);
     }
 
     fn force_flush(&self) -> OTelSdkResult {

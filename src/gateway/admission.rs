@@ -16,6 +16,7 @@ use super::refused::Refused;
 use crate::delivery::{Delivery, DeliveryError};
 use crate::otlp::decompress::{Encoding, decompress};
 use crate::otlp::{Budget, Spans, json, protobuf};
+use crate::span::Span;
 
 /// How many of the things that were not taken over an answer tells one by one.
 const MAX_TOLD: usize = 10;
@@ -98,7 +99,8 @@ impl Admission {
             Format::Json => json::read(bytes, &Budget::REQUEST)?,
         };
         let spans = std::mem::take(&mut read.spans);
-        if !spans.is_empty() && !self.delivery.send(move || spans) {
+        let bytes = spans.iter().map(Span::weight).sum();
+        if !spans.is_empty() && !self.delivery.send(spans.len(), bytes, move || spans) {
             return Err(Refused::Full);
         }
         Ok(Accepted { rejected_spans: read.rejected_spans, message: tell(&read) })
