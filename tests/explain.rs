@@ -10,13 +10,9 @@ use opentelemetry_failproof::trace::{Explained, Mapping, explain};
 use support::recorded::{Recording, of_frameworks, recordings};
 
 /// Scopes that are no agent framework's, each with the reason: their spans may stay unexplained.
-const NOISE: [(&str, &str); 5] = [
+const NOISE: [(&str, &str); 2] = [
     ("my.app", "the program's own span around the run, as a web server writes it"),
     ("rig-app", "the program's own span around the run, as a web server writes it"),
-    // To go with the dialects that read them.
-    ("langfuse-sdk", "PENDING: Langfuse"),
-    ("logfire.openai_agents", "PENDING: Logfire"),
-    ("mlflow.tracing.provider", "PENDING: MLflow"),
 ];
 
 fn all() -> impl Iterator<Item = &'static Recording> {

@@ -16,6 +16,8 @@ const OWN_KEYS: [&str; 6] = ["langgraph_", "ls_", "lc_", "checkpoint_", "thread_
 const MODEL_INTEGRATION: &str = "langchain_chat_model";
 /// A list that was cut has fewer items than this.
 const CUT_MEMBERS: usize = 32;
+/// Why such a run waits, as the official adapter says it.
+const REASON: &str = "langgraph_interrupt";
 /// The exceptions that stop a graph for a person.
 const INTERRUPTS: [&str; 2] = ["GraphInterrupt", "NodeInterrupt"];
 /// Stack traces of Python begin so.
@@ -101,7 +103,7 @@ fn whole_members(cut: &str) -> Map<String, Json> {
     objects.next().unwrap_or_default()
 }
 
-/// The stops for a person that ended the span, each `{id, value}` as far as its exception tells.
+/// The stops for a person that ended the span, each `{id, value, reason}` as far as its exception tells.
 ///
 /// Python writes `(Interrupt(value=…, id='…'),)`, JavaScript JSON.
 pub(super) fn interrupts(span: &Span<'_>) -> Option<Json> {
@@ -132,7 +134,8 @@ pub(super) fn stops(message: &str) -> Json {
 
 fn stop_of(member: impl Fn(&str) -> Option<Json>) -> Json {
     let members = ["id", "value"].into_iter().filter_map(|key| Some((key.to_owned(), member(key)?)));
-    Json::Object(members.filter(|(_, value)| !value.is_null()).collect())
+    let reason = ("reason".to_owned(), Json::from(REASON));
+    Json::Object(members.filter(|(_, value)| !value.is_null()).chain([reason]).collect())
 }
 
 /// What a person answered: the `resume` of the `Command` that a run was started with.
@@ -174,14 +177,16 @@ mod tests {
     #[test]
     fn stops_are_told_as_far_as_they_are_known() {
         let two = "(Interrupt(value={'q': \"can't\"}, id='a1'), Interrupt(value=<Ask object at 0x7f>, id='b2'))";
-        assert_eq!(interrupts(&stopped_by(two)), Some(json!([{"id": "a1", "value": {"q": "can't"}}, {"id": "b2"}])));
+        let stops = json!([{"id": "a1", "value": {"q": "can't"}, "reason": REASON}, {"id": "b2", "reason": REASON}]);
+        assert_eq!(interrupts(&stopped_by(two)), Some(stops));
         let cut = "(Interrupt(value={'q': 'cut in the mi";
-        assert_eq!(interrupts(&stopped_by(cut)), Some(json!([{}])));
+        assert_eq!(interrupts(&stopped_by(cut)), Some(json!([{"reason": REASON}])));
         let of_javascript = "[{\"value\": \"sure?\", \"id\": \"a1\", \"when\": \"during\"}]";
-        assert_eq!(interrupts(&stopped_by(of_javascript)), Some(json!([{"id": "a1", "value": "sure?"}])));
+        let stops = json!([{"id": "a1", "value": "sure?", "reason": REASON}]);
+        assert_eq!(interrupts(&stopped_by(of_javascript)), Some(stops.clone()));
         assert_eq!(interrupts(&stopped_by("")), Some(json!([])));
         let repr = "GraphInterrupt((Interrupt(value='sure?', id='a1'),))Traceback (most recent call last):\n\nlanggraph.errors.GraphInterrupt: (Interrupt(value='sure?', id='a1'),)";
-        assert_eq!(interrupts(&raised("Exception", repr)), Some(json!([{"id": "a1", "value": "sure?"}])));
+        assert_eq!(interrupts(&raised("Exception", repr)), Some(stops));
         assert_eq!(interrupts(&raised("Exception", "ValueError('Interrupt(')")), None);
     }
 

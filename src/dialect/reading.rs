@@ -131,10 +131,11 @@ pub enum Fact {
     HumanId,
     /// The question of a stop for a person.
     Prompt,
-    /// The stops for a person that a call or a run ended with: a list of `{id, prompt}`, both of them optional.
+    /// The stops for a person that a call or a run ended with: a list of `{id, prompt, options, reason}`, all of them
+    /// optional.
     Waits,
-    /// The interrupts of a graph that ended the span, on the task that stopped and on all around it: a list of `{id, value}`,
-    /// each member only if it is known.
+    /// The interrupts of a graph that ended the span, on the task that stopped and on all around it: a list of `{id, value,
+    /// reason}`, each member only if it is known. A list without any tells that it stopped all the same.
     Interrupts,
     /// What a person answered to the stop that the run goes on from.
     ResumeValue,

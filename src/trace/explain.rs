@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::tree::{Role, Tree};
-use super::{Mapping, Said, by_trace, events, outcome};
+use super::{Mapping, Said, by_trace, events, settled};
 use crate::dialect::Fact;
 use crate::span::{Span, SpanId, TraceId};
 
@@ -40,8 +40,7 @@ pub fn explain(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Explained> {
 }
 
 fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {
-    let mut tree = Tree::build(spans, mapping, &Said::default());
-    outcome::settle(&mut tree, mapping.error_events);
+    let tree = settled(spans, mapping, &Said::default());
     // By what the event itself says: one of an agent that was made has no span, and tells of the first that it has.
     let mut events_of: HashMap<String, Vec<&'static str>> = HashMap::new();
     for (_, event) in super::order::in_order(events::of_tree(&tree, mapping)) {

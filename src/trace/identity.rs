@@ -39,6 +39,10 @@ pub(super) struct Agent {
     pub is_open: bool,
     /// Whether the end of an agent around it, or of the process, closed it.
     pub incomplete: bool,
+    /// Whether it waits for the answer of a person, and has no end.
+    pub is_paused: bool,
+    /// Whether a stop for a person was part of it.
+    pub asks: bool,
     /// How it ended: `success`, `failed` or `cancelled`.
     pub outcome: &'static str,
     /// Whether it gets an `error` event.
@@ -72,6 +76,8 @@ impl Agent {
             end: 0,
             is_open: false,
             incomplete: false,
+            is_paused: false,
+            asks: false,
             outcome: "success",
             tells_error: false,
         }

@@ -2,8 +2,8 @@
 //!
 //! [`map`] takes a set of spans and gives their events; the result depends on the set and the [`Mapping`] alone, never on
 //! order, batching or repetition. The steps, one file each: `tree` links the spans and gives each its role, `identity`
-//! says which agent and session, `ending` which exception ended a span, `outcome` how the runs ended, `calls` which
-//! call of the model a tool answers, `run` what has to be known of a run as a whole, `events` makes the events, `order` puts them in order.
+//! says which agent and session, `ending` which exception ended a span, `pause` where a run stopped for a person or goes on
+//! from there, `outcome` how the runs ended, `calls` which call of the model a tool answers, `run` what has to be known of a run as a whole, `events` makes the events, `order` puts them in order.
 
 mod calls;
 mod ending;
@@ -12,6 +12,7 @@ mod explain;
 mod identity;
 mod order;
 mod outcome;
+mod pause;
 pub(crate) mod pending;
 mod run;
 mod tree;
@@ -109,6 +110,7 @@ pub(crate) fn map_growing(spans: &[&Span<'_>], mapping: &Mapping, said: &mut Sai
 
 fn settled<'s>(spans: &[&'s Span<'s>], mapping: &Mapping, said: &Said) -> tree::Tree<'s> {
     let mut tree = tree::Tree::build(spans, mapping, said);
+    pause::settle(&mut tree);
     outcome::settle(&mut tree, mapping.error_events);
     tree
 }

@@ -97,6 +97,8 @@ const MILLISECOND: u64 = 1_000_000;
 
 fn outcome(tree: &Tree<'_>, at: usize, node: &Node<'_>) -> &'static str {
     let by_exception = node.exception.as_ref().map(|exception| match exception.class {
+        // A run that asked a person has come as far as it could.
+        Class::ControlFlow if tree.agents[at].asks => SUCCESS,
         Class::Failure | Class::ToolFailure => FAILED,
         Class::ControlFlow | Class::Cancellation => CANCELLED,
     });

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::identity::{self, Agent};
+use super::pause::{Resume, Stop};
 use super::{Mapping, Said, ending};
 use crate::dialect::{self, AGENT_ID, Fact, KIND, Kind, Reading, SESSION_ID};
 use crate::exception::Exception;
@@ -14,6 +15,10 @@ use crate::span::{Span, SpanId};
 pub(super) struct Tree<'s> {
     pub nodes: Vec<Node<'s>>,
     pub agents: Vec<Agent>,
+    /// Where runs stopped for a person.
+    pub stops: Vec<Stop>,
+    /// What persons answered to runs that go on.
+    pub resumes: Vec<Resume>,
 }
 
 /// A span in its tree.
@@ -56,7 +61,8 @@ pub(super) enum Role {
 
 impl<'s> Tree<'s> {
     pub fn build(spans: &[&'s Span<'s>], mapping: &Mapping, said: &Said) -> Self {
-        let mut tree = Tree { nodes: link(&without_copies(spans)), agents: Vec::new() };
+        let mut tree =
+            Tree { nodes: link(&without_copies(spans)), agents: Vec::new(), stops: Vec::new(), resumes: Vec::new() };
         for at in 0..tree.nodes.len() {
             tree.read(at, mapping);
         }

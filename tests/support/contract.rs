@@ -178,6 +178,8 @@ struct Sessions {
     /// How many starts of that kind and id wait for their end.
     open: HashMap<(Agent, &'static str, String), usize>,
     requests: HashSet<String>,
+    /// The spans that go on from a pause.
+    resumed: HashSet<String>,
     /// The latest time of each trace.
     latest: HashMap<String, String>,
 }
@@ -197,9 +199,13 @@ impl Sessions {
             ensure(self.running.contains_key(&parent), || "its parent never started".to_owned())?;
         }
         if ["agent_start", "agent_resume"].contains(&kind) {
-            let running = self.running.entry(agent.clone()).or_default();
-            // An agent that was paused goes on; one that was paused in lines that are not here starts for us.
-            *running = if kind == "agent_start" { *running + 1 } else { (*running).max(1) };
+            // An agent that was paused goes on; one that was paused in lines that are not here starts for us, once however
+            // many answers it goes on with.
+            let pause = (agent.clone(), "agent_pause", text(event, "pause_id").to_owned());
+            let goes_on_here = self.open.get(&pause).is_some_and(|open| *open > 0);
+            if kind == "agent_start" || (self.resumed.insert(text(event, "fw_span_id").to_owned()) && !goes_on_here) {
+                *self.running.entry(agent.clone()).or_default() += 1;
+            }
         }
         let running = self.running.entry(agent.clone()).or_default();
         ensure(*running > 0, || "its agent is not running".to_owned())?;
@@ -233,9 +239,10 @@ impl Sessions {
         if let Some((agent, start, id)) = open().find(|(_, start, _)| strict(start)) {
             return Err(format!("{start} {id} of {agent:?} has no end"));
         }
-        let paused: HashSet<&str> = open().map(|((session, _), ..)| session.as_str()).collect();
-        let endless =
-            self.running.iter().find(|((session, _), count)| **count > 0 && !paused.contains(session.as_str()));
+        // A run may be left open only after a pause of its agent.
+        let paused: HashSet<&Agent> =
+            open().filter(|(_, start, _)| *start == "agent_pause").map(|(agent, ..)| agent).collect();
+        let endless = self.running.iter().find(|(agent, count)| **count > 0 && !paused.contains(agent));
         endless.map_or(Ok(()), |(agent, _)| Err(format!("{agent:?} never ends")))
     }
 }

@@ -1,6 +1,6 @@
 //! What holds for the events of any spans whatever: the contract's rules that can be seen on the lines alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -19,11 +19,10 @@ pub fn check(lines: &str) -> Result<(), String> {
 }
 
 /// Types that close what another one opened, and the field that joins the two.
-const PAIRS: [(&str, &str, &str); 4] = [
+const PAIRS: [(&str, &str, &str); 3] = [
     ("tool_use", "tool_result", "tool_call_id"),
     ("model_request", "model_response", "request_id"),
     ("hook_triggered", "hook_completed", "hook_id"),
-    ("human_wait", "human_input", "input_id"),
 ];
 
 /// Fields that rows are joined by: text, and never blank.
@@ -49,6 +48,10 @@ const NEEDED: [(&str, &[&str]); 3] =
 struct State {
     /// How many runs of an agent are open, by trace, session and agent.
     open_agents: HashMap<[String; 3], i64>,
+    /// How many pauses of an agent nothing went on from.
+    paused_agents: HashMap<[String; 3], i64>,
+    /// The spans that go on from a pause.
+    resumed: HashSet<String>,
     /// How many starts of a pair wait for their end.
     open_pairs: HashMap<(usize, [String; 3]), i64>,
     last_times: HashMap<String, String>,
@@ -77,7 +80,17 @@ impl State {
                 *self.open_agents.entry(agent).or_default() += 1;
                 return Ok(());
             }
+            "agent_resume" => {
+                let paused = self.paused_agents.entry(agent.clone()).or_default();
+                let goes_on_here = *paused > 0;
+                *paused = (*paused - 1).max(0);
+                // What was paused in another trace starts for this one, once however many answers it goes on with.
+                if self.resumed.insert(id_of_span(event)) && !goes_on_here {
+                    *self.open_agents.entry(agent).or_default() += 1;
+                }
+            }
             _ if !self.is_open(&agent) => return Err("outside of its agent's start and end".into()),
+            "agent_pause" => *self.paused_agents.entry(agent).or_default() += 1,
             "agent_end" => *self.open_agents.entry(agent).or_default() -= 1,
             "error" => self.told_error = Some(agent),
             _ => self.pair(&kind, &agent, event)?,
@@ -105,8 +118,9 @@ impl State {
     }
 
     fn end(&self) -> Result<(), String> {
-        let agent =
-            self.open_agents.iter().find(|(_, open)| **open != 0).map(|(agent, _)| format!("{agent:?} is open"));
+        let paused = |agent: &[String; 3]| self.paused_agents.get(agent).copied().unwrap_or_default();
+        let is_wrong = |(agent, open): &(&[String; 3], &i64)| **open < 0 || **open > paused(agent);
+        let agent = self.open_agents.iter().find(is_wrong).map(|(agent, _)| format!("{agent:?} is open"));
         let pair = self.open_pairs.iter().find(|(_, open)| **open != 0).map(|(pair, _)| format!("{pair:?} is open"));
         match agent.or(pair).or(self.told_error.as_ref().map(|agent| format!("error without agent_end: {agent:?}"))) {
             Some(broken) => Err(broken),

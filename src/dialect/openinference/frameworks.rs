@@ -308,7 +308,8 @@ pub(super) fn hook<'s>(span: &'s Span<'_>, emitter: Option<&Emitter>) -> (&'s st
 }
 
 /// Exceptions that stop a run for a person and tell nothing of the question.
-const PAUSES: [&str; 1] = ["workflows.runtime.types.results.WaitingForEvent"];
+const PAUSES: [&str; 2] =
+    ["workflows.runtime.types.results.WaitingForEvent", "crewai.flow.async_feedback.types.HumanFeedbackPending"];
 
 /// The stop for a person that ended the span, see `Fact::Waits`.
 pub(super) fn pause(span: &Span<'_>) -> Option<Json> {

@@ -30,14 +30,16 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     let draft =
         |writer: &Writer<'_, '_>, kind, time, place| writer.draft(kind, time, agent, node.span, Some(reading), place);
 
-    let mut start = draft(writer, EventType::AgentStart, agent.start, writer.start_of(at));
-    start.set(Field::Goal, run.goal());
-    start.set(Field::ParentId, agent.parent.map(|parent| tree.agents[parent].id.as_ref()));
-    start.extra("fw_agent_id", agent.raw_name.as_deref());
-    add_run(&mut start, reading);
-    writer.finish(start);
+    if pause::write_resumes(writer, at) == 0 {
+        let mut start = draft(writer, EventType::AgentStart, agent.start, writer.start_of(at));
+        start.set(Field::Goal, run.goal());
+        start.set(Field::ParentId, agent.parent.map(|parent| tree.agents[parent].id.as_ref()));
+        start.extra("fw_agent_id", agent.raw_name.as_deref());
+        add_run(&mut start, reading);
+        writer.finish(start);
+    }
 
-    if agent.is_open {
+    if agent.is_open || agent.is_paused {
         return;
     }
     if let Some(error) = node.exception.as_ref().filter(|_| agent.tells_error) {
@@ -45,13 +47,13 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
         describe_error(&mut event, error);
         writer.finish(event);
     }
-    pause::write_waits(writer, agent, node.span, reading, agent.end, agent.node.unwrap_or_default());
     let mut end = draft(writer, EventType::AgentEnd, agent.end, writer.end_of(at, 1));
     end.set(Field::Outcome, Some(agent.outcome));
-    let summary = reading.json(Fact::Summary).filter(|_| agent.outcome == "success");
-    end.set(Field::Summary, summary.map(as_raw_text(reading)));
-    end.set(Field::Usage, run.usage());
     let control_flow = node.exception.as_ref().filter(|exception| !exception.is_error());
+    // What a run that stopped gave is its stop.
+    let has_summary = agent.outcome == "success" && control_flow.is_none();
+    end.set(Field::Summary, reading.json(Fact::Summary).filter(|_| has_summary).map(as_raw_text(reading)));
+    end.set(Field::Usage, run.usage());
     end.extra("fw_control_flow", control_flow.map(|exception| exception.type_name.as_str()));
     add_cost(&mut end, reading);
     end.extra("fw_incomplete", agent.incomplete.then_some(true));
@@ -69,7 +71,7 @@ fn as_raw_text<'r>(reading: &'r Reading<'_>) -> impl FnOnce(Json) -> String + 'r
     |parsed| reading.text(Fact::Summary).map_or_else(|| as_text(parsed), |text| text.into_owned())
 }
 
-fn add_run(event: &mut Draft, reading: &Reading<'_>) {
+pub(super) fn add_run(event: &mut Draft, reading: &Reading<'_>) {
     event.extra("fw_run_id", reading.text(Fact::RunId).as_deref());
     event.extra("fw_conversation_id", reading.text(Fact::ConversationId).as_deref());
     event.extra("fw_model", reading.text(Fact::RequestModel).as_deref());

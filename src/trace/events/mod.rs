@@ -49,6 +49,7 @@ pub(super) fn of_tree(tree: &Tree<'_>, mapping: &Mapping) -> Vec<Placed> {
             write_leaf(&mut writer, *leaf, &run);
         }
     }
+    pause::write_stops(&mut writer);
     by_hand::write(&mut writer);
     writer.events
 }
@@ -65,7 +66,6 @@ fn write_leaf(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
         Kind::Human => pause::write_human(writer, &leaf),
         Kind::Agent | Kind::Transparent => {}
     }
-    pause::write_waits_of_leaf(writer, &leaf);
 }
 
 /// A leaf with all that its events need.

@@ -1,20 +1,21 @@
-//! Hooks around the agent, and stops for a person.
+//! Hooks around the agent, stops for a person, and what goes on from them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use serde_json::Value as Json;
-
-use super::super::identity::Agent;
 use super::super::order::Place;
 use super::super::outcome::LeafEnd;
+use super::super::pause::Stop;
 use super::super::run::as_text;
+use super::agent::add_run;
 use super::{Leaf, Writer};
-use crate::dialect::{Fact, Reading};
+use crate::dialect::Fact;
 use crate::event::{EventType, Field};
-use crate::span::Span;
 
 /// What a hook is called that has no name.
 const UNNAMED_HOOK: &str = "hook";
+/// The place of what follows the end of a span at the same moment.
+const AFTER_END: u32 = 2;
 
 pub(super) fn write_hook(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     let reading = leaf.reading;
@@ -36,6 +37,8 @@ pub(super) fn write_hook(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     let outcome = match (&error, leaf.is_complete()) {
         (Some(_), _) => "failed",
         (None, true) => "success",
+        // As the official adapters call it, whatever it was that steered the run past the hook.
+        (None, false) if leaf.control_flow().is_some() => "paused",
         (None, false) => "cancelled",
     };
     let mut completed = writer.of_leaf(leaf, EventType::HookCompleted, 1);
@@ -49,75 +52,6 @@ pub(super) fn write_hook(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     completed.extra("fw_incomplete", leaf.end.incomplete.then_some(true));
     writer.finish(completed);
 }
-
-/// A call that stopped for a person. If the run makes it again, it was only paused in between.
-pub(super) fn write_waits_of_leaf(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
-    if leaf.end.is_open {
-        return;
-    }
-    let ids = write_waits(writer, leaf.agent, leaf.node.span, leaf.reading, leaf.end.end, leaf.at);
-    let (Some(id), Some(again)) = (ids.into_iter().next(), made_again(writer, leaf)) else { return };
-    let resumed = LeafEnd::of(writer.tree, again).start;
-    let waited = u32::try_from((resumed - leaf.end.end.min(resumed)) / 1_000_000).ok();
-    let draft = |writer: &Writer<'_, '_>, kind, time, part| {
-        writer.draft(kind, time, leaf.agent, leaf.node.span, Some(leaf.reading), Place::Leaf(part, leaf.at))
-    };
-    let mut pause = draft(writer, EventType::AgentPause, leaf.end.end, AFTER_WAITS);
-    pause.set(Field::PauseId, Some(id.as_str()));
-    writer.finish(pause);
-    let mut resume = draft(writer, EventType::AgentResume, resumed, 0);
-    resume.set(Field::PauseId, Some(id.as_str()));
-    resume.set(Field::DurationMs, waited);
-    writer.finish(resume);
-    let mut input = draft(writer, EventType::HumanInput, resumed, 0);
-    input.set(Field::InputId, Some(id));
-    input.set(Field::DurationMs, waited);
-    writer.finish(input);
-}
-
-/// The next call of the same run that is this one made again: its name, its id and its kind agree.
-fn made_again(writer: &Writer<'_, '_>, leaf: &Leaf<'_, '_>) -> Option<usize> {
-    let name = |reading: &Reading<'_>| {
-        [Fact::ToolName, Fact::ToolCallId, Fact::HookName].map(|fact| reading.text(fact).map(|name| name.into_owned()))
-    };
-    let is_again = |at: &&usize| {
-        let starts_later = writer.tree.nodes[**at].span.start >= leaf.node.span.end_or_start();
-        let reading = writer.tree.reading(**at).filter(|reading| reading.kind == leaf.reading.kind);
-        starts_later && reading.is_some_and(|reading| name(reading) == name(leaf.reading))
-    };
-    leaf.agent.leaves.iter().find(is_again).copied()
-}
-
-/// What follows the stops of a span.
-const AFTER_WAITS: u32 = 12;
-
-/// The stops for a person that a span ended with, and their ids. Nothing says that the run goes on.
-pub(super) fn write_waits(
-    writer: &mut Writer<'_, '_>,
-    agent: &Agent,
-    span: &Span<'_>,
-    reading: &Reading<'_>,
-    time: u64,
-    at: usize,
-) -> Vec<String> {
-    let mut ids = Vec::new();
-    let Some(Json::Array(waits)) = reading.json(Fact::Waits) else { return ids };
-    for (number, mut wait) in (0..AFTER_WAITS - FIRST_WAIT).zip(waits) {
-        let made = || if number == 0 { span.span_id.to_string() } else { format!("{}#{number}", span.span_id) };
-        let id = wait["id"].as_str().map_or_else(made, str::to_owned);
-        let mut draft =
-            writer.draft(EventType::HumanWait, time, agent, span, Some(reading), Place::Leaf(FIRST_WAIT + number, at));
-        draft.set(Field::InputId, Some(id.as_str()));
-        let prompt = wait.get_mut("prompt").map(Json::take).filter(|prompt| !prompt.is_null());
-        draft.set(Field::Prompt, prompt.map(as_text));
-        writer.finish(draft);
-        ids.push(id);
-    }
-    ids
-}
-
-/// Stops come after what a call has to say itself.
-const FIRST_WAIT: u32 = 2;
 
 /// A span that lasts from the question to the answer: the agent pauses with it and goes on with it.
 pub(super) fn write_human(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
@@ -145,4 +79,104 @@ pub(super) fn write_human(writer: &mut Writer<'_, '_>, leaf: &Leaf<'_, '_>) {
     input.set(Field::Response, reading.json(Fact::ToolOutput));
     input.set(Field::DurationMs, leaf.duration_ms());
     writer.finish(input);
+}
+
+/// The questions that runs stopped with, after the end of what was stopped, and the pauses of all runs that wait.
+pub(super) fn write_stops(writer: &mut Writer<'_, '_>) {
+    let tree = writer.tree;
+    // Several stops of one span are told apart by their number, from the end: parts that nothing else of a span has.
+    let mut numbers: HashMap<usize, u32> = HashMap::new();
+    for stop in &tree.stops {
+        let node = &tree.nodes[stop.node];
+        let agent = &tree.agents[stop.agent];
+        if agent.node.is_none() && agent.is_open {
+            continue;
+        }
+        let end = LeafEnd::of(tree, stop.node);
+        if end.is_open {
+            continue;
+        }
+        let number = numbers.entry(stop.node).or_insert(u32::MAX);
+        let place = Place::Leaf(AFTER_END, stop.node);
+        let mut wait = writer.draft(EventType::HumanWait, end.end, agent, node.span, node.reading.as_ref(), place);
+        wait.set(Field::InputId, Some(stop.id.as_str()));
+        wait.set(Field::Prompt, stop.prompt.clone().map(as_text));
+        let options = stop.options.clone().map(|options| options.into_iter().map(as_text).collect::<Vec<_>>());
+        wait.set(Field::Options, options);
+        wait.set(Field::Reason, stop.reason.clone());
+        wait.extra("fw_interrupt_id", stop.given.as_deref());
+        wait.placed.key.2 = *number;
+        writer.finish(wait);
+        for paused in stop.runs.iter().filter(|_| stop.pauses) {
+            let agent = &tree.agents[*paused];
+            let time = end.end.clamp(agent.start, agent.end);
+            let mut pause = writer.draft(EventType::AgentPause, time, agent, node.span, node.reading.as_ref(), place);
+            pause.set(Field::PauseId, Some(stop.id.as_str()));
+            pause.set(Field::Reason, stop.reason.clone());
+            pause.placed.key.2 = *number;
+            writer.finish(pause);
+            *number -= 1;
+        }
+        if let Some(again) = stop.again {
+            write_between(writer, stop, end.end, LeafEnd::of(tree, again).start, *number);
+        }
+        *number -= 1;
+    }
+}
+
+/// The pause of a run that makes the call that stopped again itself, once it has an answer.
+fn write_between(writer: &mut Writer<'_, '_>, stop: &Stop, stopped: u64, again: u64, number: u32) {
+    let (node, agent) = (&writer.tree.nodes[stop.node], &writer.tree.agents[stop.agent]);
+    let waited = u32::try_from(again.saturating_sub(stopped) / 1_000_000).ok();
+    let draft = |writer: &Writer<'_, '_>, kind, time, place| {
+        let mut draft =
+            writer.draft(kind, time, agent, node.span, node.reading.as_ref(), Place::Leaf(place, stop.node));
+        draft.placed.key.2 = number;
+        draft
+    };
+    let mut pause = draft(writer, EventType::AgentPause, stopped, AFTER_END);
+    pause.set(Field::PauseId, Some(stop.id.as_str()));
+    pause.set(Field::Reason, stop.reason.clone());
+    writer.finish(pause);
+    let mut resume = draft(writer, EventType::AgentResume, again.max(stopped), 0);
+    resume.set(Field::PauseId, Some(stop.id.as_str()));
+    resume.set(Field::DurationMs, waited);
+    writer.finish(resume);
+    let mut input = draft(writer, EventType::HumanInput, again.max(stopped), 0);
+    input.set(Field::InputId, Some(stop.id.as_str()));
+    input.set(Field::DurationMs, waited);
+    writer.finish(input);
+}
+
+/// How a run goes on from its stops, in place of its start; how many stops those are.
+pub(super) fn write_resumes(writer: &mut Writer<'_, '_>, at: usize) -> usize {
+    let tree = writer.tree;
+    let agent = &tree.agents[at];
+    let Some(node) = agent.node.map(|node| &tree.nodes[node]) else { return 0 };
+    let mut number = 0;
+    for resume in tree.resumes.iter().filter(|resume| resume.agents.contains(&at)) {
+        let draft = |writer: &Writer<'_, '_>, kind| {
+            writer.draft(kind, agent.start, agent, node.span, node.reading.as_ref(), writer.start_of(at))
+        };
+        let mut resumed = draft(writer, EventType::AgentResume);
+        resumed.set(Field::PauseId, Some(resume.id.as_str()));
+        if let Some(reading) = &node.reading {
+            add_run(&mut resumed, reading);
+        }
+        // A run begins once, in whichever way it was told first.
+        resumed.placed.key = match number {
+            0 => (node.span.span_id, EventType::AgentStart.name(), 0),
+            number => (node.span.span_id, EventType::AgentResume.name(), u32::MAX - number),
+        };
+        writer.finish(resumed);
+        if resume.agents.first() == Some(&at) {
+            let mut input = draft(writer, EventType::HumanInput);
+            input.set(Field::InputId, Some(resume.id.as_str()));
+            input.set(Field::Response, Some(resume.answer.clone()));
+            input.placed.key.2 = u32::MAX - number;
+            writer.finish(input);
+        }
+        number += 1;
+    }
+    number as usize
 }
