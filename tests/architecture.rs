@@ -150,7 +150,9 @@ fn no_file_tells_more_than_fits_on_five_hundred_lines() {
 fn every_dialect_says_who_emits_it_how_it_is_detected_and_what_it_cannot_know() {
     let dialects: Vec<_> = source_files()
         .into_iter()
-        .filter(|(file, text)| file.starts_with("dialect") && text.contains("impl Dialect for"))
+        .filter(|(file, text)| {
+            file.starts_with("dialect") && text.lines().any(|line| line.starts_with("impl Dialect for"))
+        })
         .collect();
     assert!(dialects.len() >= 3);
     for (file, text) in dialects {

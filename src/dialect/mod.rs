@@ -64,6 +64,45 @@ dialects! {
 }
 
 /// One way of writing agent spans.
+///
+/// All that a new one takes is this in a file of its own, a line in the table, and its recordings under
+/// `tests/fixtures/frameworks`:
+///
+/// ```
+/// use opentelemetry_failproof::dialect::{About, Dialect, Fact, Kind, Reading, Recognized};
+/// use opentelemetry_failproof::span::Span;
+///
+/// /// Foo's own spans.
+/// ///
+/// /// Emitted by: Foo 1.0. Detected by: `foo.kind`. Known gaps: no tokens.
+/// pub struct Foo;
+///
+/// const KINDS: &[(&str, Kind, &str)] =
+///     &[("run", Kind::Agent, "foo.kind run"), ("ask", Kind::Model, "foo.kind ask"), ("use", Kind::Tool, "foo.kind use")];
+///
+/// impl Dialect for Foo {
+///     fn about(&self) -> &'static About {
+///         &About { name: "foo", emitted_by: "Foo", verified: "foo 1.0", gaps: "tokens" }
+///     }
+///
+///     fn keys(&self) -> &'static [(Fact, &'static [&'static str])] {
+///         &[(Fact::AgentName, &["foo.agent"]), (Fact::ToolName, &["foo.tool", "tool"]), (Fact::ToolInput, &["foo.input"])]
+///     }
+///
+///     fn recognize(&self, span: &Span<'_>) -> Option<Recognized> {
+///         let kind = span.attributes.text("foo.kind")?;
+///         Some(Recognized::by_name(KINDS, kind, "a kind that stands for nothing of its own"))
+///     }
+///
+///     fn read<'s>(&self, _span: &'s Span<'_>, reading: &mut Reading<'s>) {
+///         if reading.dialect == self.about().name {
+///             reading.framework = Some("foo");
+///         }
+///     }
+/// }
+///
+/// assert_eq!(Foo.about().name, "foo");
+/// ```
 pub trait Dialect: Sync {
     /// Who writes it; the source of the README's table and of `explain`'s words.
     fn about(&self) -> &'static About;
@@ -102,7 +141,7 @@ pub struct Recognized {
 
 impl Recognized {
     /// What a table of names says of one; a name that is not listed stands for nothing of its own.
-    fn by_name(table: &[(&str, Kind, &'static str)], name: &str, otherwise: &'static str) -> Self {
+    pub fn by_name(table: &[(&str, Kind, &'static str)], name: &str, otherwise: &'static str) -> Self {
         let known = table.iter().find(|(known, ..)| *known == name);
         known.map_or(Recognized { kind: Kind::Transparent, rule: otherwise }, |(_, kind, rule)| Recognized {
             kind: *kind,

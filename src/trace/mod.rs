@@ -1,21 +1,37 @@
 //! The rules across spans: whose agent, which session, which error, in which order.
 //!
 //! [`map`] takes a set of spans and gives their events; the result depends on the set and the [`Mapping`] alone, never on
-//! order, batching or repetition. The steps, one file each: `tree` links the spans and gives each its role, `identity`
-//! says which agent and session, `ending` which exception ended a span, `pause` where a run stopped for a person or goes on
-//! from there, `outcome` how the runs ended, `calls` which call of the model a tool answers, `run` what has to be known of a run as a whole, `events` makes the events, `order` puts them in order.
+//! order, batching or repetition. The steps, a file each:
+//!
+//! | file | says |
+//! |---|---|
+//! | `link` | which spans there are, each once, parents before their children |
+//! | `tree` | the role of each span: agent, leaf, or nothing of its own |
+//! | `twice` | which spans tell one thing |
+//! | `unseen` | which agents have no span of their own |
+//! | `ending` | which exception ended a span |
+//! | `identity` | whose agent, which session |
+//! | `pause` | where a run stopped for a person, or goes on from there |
+//! | `outcome` | how the runs ended, and which of them tell of the error |
+//! | `run`, `calls` | what has to be known of a run as a whole |
+//! | `events`, `order` | the events, and their order |
+//!
+//! `pending` holds spans until all of this can be known; `explain` tells a person what came of it.
 
 mod calls;
 mod ending;
 mod events;
 mod explain;
 mod identity;
+mod link;
 mod order;
 mod outcome;
 mod pause;
 pub(crate) mod pending;
 mod run;
 mod tree;
+mod twice;
+mod unseen;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
