@@ -67,8 +67,8 @@ forecaster ends, failed
     );
 }
 
-/// The spans of agents hang under the trace's root, so that the agent that called `researcher` is unknown; they hold no answer;
-/// and a call that failed has neither model nor messages.
+/// The spans of agents hang under the trace's root, so that the agent that called `researcher` is unknown; and
+/// a call that failed has neither model nor messages.
 #[test]
 #[ignore = "needs Python with OpenAI Agents: .ci/run has it"]
 fn openai_agents_with_openllmetry() {
@@ -82,20 +82,20 @@ concierge starts: Plan a day in Lisbon.
 concierge asks scripted-concierge (10 + 1): weather {"city":"Lisbon"}
 concierge calls weather call_1 {"city":"Lisbon"}: sunny in Lisbon
 concierge asks scripted-concierge (20 + 2): book_table {"people":4}
-concierge calls book_table call_2 {"people":4}: failed, Error: {'message': 'Error running tool (non-fatal)', 'data': {'tool_name': 'book_table', 'error': 'Tool execution failed. Error details are redacted.'}}
+concierge calls book_table call_2 {"people":4}: failed, {'message': 'Error running tool (non-fatal)', 'data': {'tool_name': 'book_table', 'error': 'Tool execution failed. Error details are redacted.'}}
 concierge asks scripted-concierge (30 + 3): book_table {"people":2}
 concierge calls book_table call_3 {"people":2}: a table for 2
 concierge asks scripted-concierge (40 + 4): ask_researcher {"input":"Is Sintra cooler?"}
 concierge calls ask_researcher call_4 {"input":"Is Sintra cooler?"}: Sintra is cooler.
 concierge asks scripted-concierge (50 + 5): All is planned.
-concierge ends, success (150 + 15)
+concierge ends, success (150 + 15): All is planned.
 researcher starts: Is Sintra cooler?
 researcher asks scripted-researcher (10 + 1): weather {"city":"Sintra"}
 researcher calls weather call_5 {"city":"Sintra"}: sunny in Sintra
 researcher asks scripted-researcher (20 + 2): Sintra is cooler.
-researcher ends, success (30 + 3)
+researcher ends, success (30 + 3): Sintra is cooler.
 forecaster starts
-forecaster asks an unknown model: failed, Error: {'message': 'Error getting response', 'data': {'error': 'Error code: 500 - the model is overloaded'}}
+forecaster asks an unknown model: failed, {'message': 'Error getting response', 'data': {'error': 'Error code: 500 - the model is overloaded'}}
 forecaster error Error: {'message': 'Error in agent run', 'data': {'error': 'Error code: 500 - the model is overloaded'}}
 forecaster ends, failed
 "#,
@@ -137,8 +137,7 @@ forecaster ends, failed
     );
 }
 
-/// An agent that is a tool has no span of its own: its calls name it, and tell neither its goal nor its answer. No span says
-/// why a call or a run failed.
+/// An agent that is a tool has no span of its own: its calls name it. No span says why a call or a run failed.
 #[test]
 #[ignore = "needs the built program of tests/record/rig: .ci/run has it"]
 fn rig() {
@@ -159,13 +158,13 @@ concierge asks scripted-1 (40 + 4): researcher {"prompt":"Is Sintra cooler?"}
 concierge calls researcher call_4 {"prompt":"Is Sintra cooler?"}: Sintra is cooler.
 concierge asks scripted-1 (50 + 5): All is planned.
 concierge ends, success (150 + 15): All is planned.
-researcher starts under concierge
+researcher starts under concierge: Is Sintra cooler?
 researcher asks scripted-1 (10 + 1): weather {"city":"Sintra"}
 researcher calls weather call_5 {"city":"Sintra"}: sunny in Sintra
 researcher asks scripted-1 (20 + 2): Sintra is cooler.
-researcher ends, success (30 + 3)
+researcher ends, success (30 + 3): Sintra is cooler.
 forecaster starts: Will it rain?
-forecaster asks scripted-1: failed, Error: no answer, and rig does not record why
+forecaster asks scripted-1: failed, no answer, and rig does not record why
 forecaster error Error: no answer, and rig does not record why
 forecaster ends, failed
 "#,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::calls::{self, Call};
 use super::outcome::LeafEnd;
 use super::tree::Tree;
-use crate::dialect::messages::{normalize_messages, text_of};
+use crate::dialect::messages::{normalize_answer, normalize_messages, text_of};
 use crate::dialect::{Fact, Kind, Reading};
 use crate::exception::Class;
 
@@ -61,16 +61,34 @@ impl<'t, 's> Run<'t, 's> {
     /// What the run was asked: what its span says, else the text that its first request ends with. A run that goes on from
     /// where another one stopped sends tool results first and has no goal of its own.
     pub fn goal(&self) -> Option<String> {
-        let own = self.reading()?;
-        if let Some(goal) = own.json(Fact::Goal) {
-            return Some(as_text(goal));
+        if let Some(own) = self.reading() {
+            if let Some(goal) = own.json(Fact::Goal) {
+                return Some(as_text(goal));
+            }
+            if own.goes_on_without_goal {
+                return None;
+            }
         }
-        if own.goes_on_without_goal {
-            return None;
-        }
+        self.is_one_run().then_some(())?;
         let asked = &self.requests.first()?.messages;
         let last = asked.iter().rfind(|message| !matches!(message["role"].as_str(), Some("system" | "developer")))?;
         (last["role"] == "user").then(|| text_of(&last["content"])).flatten()
+    }
+
+    /// What the run gave: what its span says, letter by letter also where that happens to be JSON; else the text of the last
+    /// answer, if that one called no tool.
+    pub fn summary(&self) -> Option<String> {
+        if let Some(own) = self.reading()
+            && let Some(summary) = own.json(Fact::Summary)
+        {
+            return Some(own.text(Fact::Summary).map_or_else(|| as_text(summary), |text| text.into_owned()));
+        }
+        self.is_one_run().then_some(())?;
+        let last = self.tree.reading(self.requests.last()?.node)?;
+        let answer = last.json(Fact::OutputMessages).and_then(normalize_answer)?;
+        let calls_a_tool =
+            answer.as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "tool_use"));
+        if calls_a_tool { None } else { text_of(&answer) }
     }
 
     /// The model that the run says all its requests ask, whatever answers them.
@@ -135,6 +153,12 @@ impl<'t, 's> Run<'t, 's> {
             _ => sum,
         };
         tokens.to_json(self.answered_requests(), self.successful_tools())
+    }
+
+    /// Whether the calls are those of one run: an agent that was made for calls without any can stand for several.
+    fn is_one_run(&self) -> bool {
+        let agent = &self.tree.agents[self.agent];
+        agent.node.is_some() || agent.tool.is_some()
     }
 
     fn reading(&self) -> Option<&Reading<'s>> {

@@ -2,12 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde_json::Value as Json;
-
 use super::super::EventKey;
 use super::super::identity::Agent;
 use super::super::outcome::last_leaf;
-use super::super::run::{Run, as_text};
+use super::super::run::Run;
 use super::super::tree::Tree;
 use super::{Draft, Writer, pause};
 use crate::dialect::{Fact, Reading};
@@ -52,7 +50,7 @@ fn write_run(writer: &mut Writer<'_, '_>, at: usize, node: usize, run: &Run<'_, 
     let control_flow = node.exception.as_ref().filter(|exception| !exception.is_error());
     // What a run that stopped gave is its stop.
     let has_summary = agent.outcome == "success" && control_flow.is_none();
-    end.set(Field::Summary, reading.json(Fact::Summary).filter(|_| has_summary).map(as_raw_text(reading)));
+    end.set(Field::Summary, if has_summary { run.summary() } else { None });
     end.set(Field::Usage, run.usage());
     end.extra("fw_control_flow", control_flow.map(|exception| exception.type_name.as_str()));
     add_cost(&mut end, reading);
@@ -64,11 +62,6 @@ fn describe_error(event: &mut Draft, error: &Exception) {
     event.set(Field::ErrorType, Some(error.type_name.as_str()));
     event.set(Field::Message, Some(error.message.as_str()));
     event.set(Field::Traceback, error.stacktrace.as_deref());
-}
-
-/// Text that happens to be JSON is a text all the same: a summary is what the run's span says, letter by letter.
-fn as_raw_text<'r>(reading: &'r Reading<'_>) -> impl FnOnce(Json) -> String + 'r {
-    |parsed| reading.text(Fact::Summary).map_or_else(|| as_text(parsed), |text| text.into_owned())
 }
 
 pub(super) fn add_run(event: &mut Draft, reading: &Reading<'_>) {
@@ -93,6 +86,7 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
 
     let place = writer.start_of(at);
     let mut start = writer.draft(EventType::AgentStart, agent.start, agent, first.span, first.reading.as_ref(), place);
+    start.set(Field::Goal, run.goal());
     start.set(Field::ParentId, agent.parent.map(|parent| tree.agents[parent].id.as_ref()));
     start.extra("fw_agent_id", agent.raw_name.as_deref());
     start.extra("fw_synthetic", Some(true));
@@ -111,6 +105,7 @@ fn write_made(writer: &mut Writer<'_, '_>, at: usize, run: &Run<'_, '_>) {
     let place = writer.end_of(at, 1);
     let mut end = writer.draft(EventType::AgentEnd, agent.end, agent, first.span, first.reading.as_ref(), place);
     end.set(Field::Outcome, Some(agent.outcome));
+    end.set(Field::Summary, if agent.outcome == "success" { run.summary() } else { None });
     end.set(Field::Usage, run.usage());
     end.extra("fw_synthetic", Some(true));
     end.placed.key = made_key(tree, agent, EventType::AgentEnd);
