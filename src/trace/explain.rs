@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::tree::{Role, Tree};
-use super::{Mapping, Said, by_trace, events, settled};
+use super::{Mapping, Said, by_trace, events, settled, told_elsewhere};
 use crate::dialect::Fact;
 use crate::span::{Span, SpanId, TraceId};
 
@@ -36,7 +36,20 @@ pub struct Explained {
 
 /// What became of the spans, trace by trace, parents before their children.
 pub fn explain(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Explained> {
-    by_trace(spans).into_values().flat_map(|spans| explain_trace(&spans, mapping)).collect()
+    let traces = by_trace(spans);
+    let told_elsewhere = told_elsewhere(&traces);
+    let explained = traces.into_iter().flat_map(|(trace_id, spans)| {
+        let mut explained = explain_trace(&spans, mapping);
+        if told_elsewhere.contains(&trace_id) {
+            for span in &mut explained {
+                span.why.push_str("; another trace tells the same call");
+                span.events.clear();
+                span.belongs_to = None;
+            }
+        }
+        explained
+    });
+    explained.collect()
 }
 
 fn explain_trace(spans: &[&Span<'_>], mapping: &Mapping) -> Vec<Explained> {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `link` | which spans there are, each once, parents before their children |
 //! | `tree` | the role of each span: agent, leaf, or nothing of its own |
-//! | `twice` | which spans tell one thing |
+//! | `twice`, `elsewhere` | which spans tell one thing, in one trace and in two |
 //! | `unseen` | which agents have no span of their own |
 //! | `ending` | which exception ended a span |
 //! | `identity` | whose agent, which session |
@@ -19,6 +19,7 @@
 //! `pending` holds spans until all of this can be known; `explain` tells a person what came of it.
 
 mod calls;
+mod elsewhere;
 mod ending;
 mod events;
 mod explain;
@@ -33,7 +34,7 @@ mod tree;
 mod twice;
 mod unseen;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::event::Event;
@@ -103,9 +104,12 @@ pub(crate) struct Said {
 /// Traces come one after the other, by their first event. Within a trace: by time; at equal times starts before leaves
 /// before ends, parents before children at starts and after them at ends.
 pub fn map(spans: &[Span<'_>], mapping: &Mapping) -> Vec<Event> {
-    let mut traces: Vec<KeyedEvents> = by_trace(spans)
-        .into_values()
-        .map(|spans| map_trace(&spans, mapping, &Said::default()))
+    let traces = by_trace(spans);
+    let told_elsewhere = told_elsewhere(&traces);
+    let mut traces: Vec<KeyedEvents> = traces
+        .into_iter()
+        .filter(|(trace_id, _)| !told_elsewhere.contains(trace_id))
+        .map(|(_, spans)| map_trace(&spans, mapping, &Said::default()))
         .filter(|events| !events.is_empty())
         .collect();
     traces.sort_by_key(|events| events.first().map(|(_, event)| event.time));
@@ -129,6 +133,18 @@ fn settled<'s>(spans: &[&'s Span<'s>], mapping: &Mapping, said: &Said) -> tree::
     pause::settle(&mut tree);
     outcome::settle(&mut tree, mapping.error_events);
     tree
+}
+
+/// The traces that are one model call alone, which another trace tells.
+fn told_elsewhere(traces: &BTreeMap<[u8; 16], Vec<&Span<'_>>>) -> HashSet<[u8; 16]> {
+    let lonely: Vec<_> = traces.iter().filter_map(|(id, spans)| Some((*id, elsewhere::is_lonely(spans)?))).collect();
+    if lonely.is_empty() {
+        return HashSet::new();
+    }
+    let others = traces.values().filter(|spans| spans.len() > 1).flatten();
+    let nested: Vec<&&Span<'_>> = others.filter(|span| elsewhere::is_nested(span)).collect();
+    let is_told = |lonely: &Span<'_>| nested.iter().any(|nested| elsewhere::tells(nested, lonely));
+    lonely.into_iter().filter(|(_, span)| is_told(span)).map(|(id, _)| id).collect()
 }
 
 fn by_trace<'r, 's>(spans: &'r [Span<'s>]) -> BTreeMap<[u8; 16], Vec<&'r Span<'s>>> {

@@ -5,10 +5,10 @@
 //! has said, so that a late or repeated span adds what is missing and repeats nothing. The caller gives the time; nothing
 //! here reads a clock.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::{EventKey, Mapping, Said, events, map_growing};
+use super::{EventKey, Mapping, Said, elsewhere, events, map_growing};
 use crate::dialect;
 use crate::event::Event;
 use crate::span::{Attributes, Span, SpanId, TraceId};
@@ -55,7 +55,20 @@ pub(crate) struct Pending {
     max_bytes: usize,
     bytes: usize,
     traces: HashMap<TraceId, Trace>,
+    /// The newest model calls within runs: what a call that stands alone in its trace can be the same as.
+    nested_calls: VecDeque<NestedCall>,
 }
+
+#[derive(Debug)]
+struct NestedCall {
+    trace: TraceId,
+    span: SpanId,
+    start: u64,
+    end: u64,
+}
+
+/// How many calls within runs are remembered to compare with those that stand alone.
+const MAX_NESTED_CALLS: usize = 4_096;
 
 #[derive(Debug)]
 struct Trace {
@@ -73,7 +86,7 @@ struct Trace {
 
 impl Pending {
     pub fn new(mapping: Mapping, tell: Tell, max_bytes: usize) -> Self {
-        Pending { mapping, tell, max_bytes, bytes: 0, traces: HashMap::new() }
+        Pending { mapping, tell, max_bytes, bytes: 0, traces: HashMap::new(), nested_calls: VecDeque::new() }
     }
 
     /// Takes a span, open or ended, first or again.
@@ -95,6 +108,17 @@ impl Pending {
         (trace.is_dirty, trace.is_complete) = (true, None);
         trace.bytes += weight;
         self.bytes += weight;
+        if let Some(end) = span.end.filter(|_| elsewhere::is_nested(&span)) {
+            self.nested_calls.push_back(NestedCall {
+                trace: span.trace_id,
+                span: span.span_id,
+                start: span.start,
+                end,
+            });
+            if self.nested_calls.len() > MAX_NESTED_CALLS {
+                self.nested_calls.pop_front();
+            }
+        }
         trace.spans.insert(span.span_id, span);
     }
 
@@ -159,6 +183,10 @@ impl Pending {
     fn tell(&mut self, id: TraceId) -> Vec<Event> {
         let Some(trace) = self.traces.get_mut(&id) else { return Vec::new() };
         trace.is_dirty = false;
+        if self.is_told_elsewhere(id) {
+            return Vec::new();
+        }
+        let Some(trace) = self.traces.get_mut(&id) else { return Vec::new() };
         let spans: Vec<&Span<'_>> = trace.spans.values().collect();
         let mapped = map_growing(&spans, &self.mapping, &mut trace.said);
         let told = &mut trace.told;
@@ -171,6 +199,19 @@ impl Pending {
             self.bytes -= trace.forget_told();
         }
         events
+    }
+
+    /// Whether the trace is a model call alone that another trace tells, of those that are here.
+    fn is_told_elsewhere(&self, id: TraceId) -> bool {
+        let Some(trace) = self.traces.get(&id).filter(|trace| trace.spans.len() == 1) else { return false };
+        let spans: Vec<&Span<'_>> = trace.spans.values().collect();
+        elsewhere::is_lonely(&spans).is_some_and(|lonely| {
+            let during = |nested: &&NestedCall| nested.start <= lonely.start && lonely.end <= Some(nested.end);
+            let candidates = self.nested_calls.iter().rev().filter(during);
+            candidates
+                .filter_map(|nested| self.traces.get(&nested.trace)?.spans.get(&nested.span))
+                .any(|nested| elsewhere::tells(nested, lonely))
+        })
     }
 
     /// Tells and forgets the traces that have waited longest, until the bounds are kept.
