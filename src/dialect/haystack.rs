@@ -11,7 +11,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::messages::{last_question, normalize_messages, text_of};
+use super::messages::{last_question, normalize_messages, take_member, text_of};
 use super::{About, Dialect, Fact, Kind, Reading, Recognized};
 use crate::span::Span;
 
@@ -106,9 +106,9 @@ fn read_run<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
             reading.add(Fact::AgentName, "Agent", "class of the span");
         }
     }
-    let asked = messages(content(span, &INPUTS)["messages"].take());
+    let asked = messages(take_member(&mut content(span, &INPUTS), "messages"));
     reading.add(Fact::Goal, last_question(asked), "last user text of the input");
-    let answered = normalize_messages(messages(content(span, &OUTPUTS)["messages"].take()));
+    let answered = normalize_messages(messages(take_member(&mut content(span, &OUTPUTS), "messages")));
     if let Some(last) = answered.last().filter(|message| message["role"] == "assistant") {
         reading.add(Fact::Summary, text_of(&last["content"]), "last text of the output");
     }
@@ -131,7 +131,7 @@ fn read_request<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
         Json::Null => replies["meta"][0].clone(),
         meta => meta.clone(),
     };
-    reading.add(Fact::OutputMessages, messages(replies["replies"].take()), "output of the span");
+    reading.add(Fact::OutputMessages, messages(take_member(&mut replies, "replies")), "output of the span");
     reading.add(Fact::ResponseModel, meta["model"].clone(), "meta of the reply");
     reading.add(Fact::FinishReasons, meta["finish_reason"].clone(), "meta of the reply");
     let usage = &meta["usage"];
@@ -166,15 +166,16 @@ fn read_tool<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
 /// Until the agent had a span for each call, one span called all tools of an answer: with one of them it is that call.
 fn read_invoker<'s>(span: &'s Span<'_>, reading: &mut Reading<'s>) {
     let blocks = |value: Json, kind: &str| -> Vec<Json> {
-        let blocks =
-            normalize_messages(messages(value)).into_iter().filter_map(|mut message| match message["content"].take() {
+        let blocks = normalize_messages(messages(value)).into_iter().filter_map(|mut message| {
+            match take_member(&mut message, "content") {
                 Json::Array(blocks) => Some(blocks),
                 _ => None,
-            });
+            }
+        });
         blocks.flatten().filter(|block| block["type"] == kind).collect()
     };
-    let calls = blocks(content(span, &INPUTS)["messages"].take(), "tool_use");
-    let results = blocks(content(span, &OUTPUTS)["tool_messages"].take(), "tool_result");
+    let calls = blocks(take_member(&mut content(span, &INPUTS), "messages"), "tool_use");
+    let results = blocks(take_member(&mut content(span, &OUTPUTS), "tool_messages"), "tool_result");
     if let ([call], results) = (calls.as_slice(), results.as_slice()) {
         for fact in [Fact::ToolName, Fact::ToolInput, Fact::ToolOutput] {
             reading.remove(fact);

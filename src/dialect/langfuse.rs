@@ -10,7 +10,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::langgraph::{self, GraphRole, RunMetadata};
-use super::messages::text_of;
+use super::messages::{take_member, text_of};
 use super::{About, Dialect, Fact, Kind, Reading, Recognized, langchain, payload};
 use crate::event::parse_timestamp;
 use crate::span::Span;
@@ -242,7 +242,8 @@ fn read_model(span: &Span<'_>, metadata: &RunMetadata, reading: &mut Reading<'_>
 fn tools_and_messages(input: &mut Json) -> (Option<Json>, Json) {
     if let Json::Array(messages) = input {
         let is_tool = |message: &mut Json| message["role"] == "tool" && message["content"].is_object();
-        let tools: Vec<Json> = messages.extract_if(.., is_tool).map(|mut tool| tool["content"].take()).collect();
+        let tools: Vec<Json> =
+            messages.extract_if(.., is_tool).map(|mut tool| take_member(&mut tool, "content")).collect();
         return ((!tools.is_empty()).then(|| tools.into()), input.take());
     }
     (input.get("tools").filter(|tools| tools.is_array()).cloned(), input.take())

@@ -11,6 +11,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::messages::take_member;
 use super::{About, Dialect, Fact, Kind, Reading, Recognized, python_literal};
 use crate::span::{Attributes, Span, SpanEvent};
 
@@ -267,7 +268,7 @@ fn message(mut message: Json) -> Json {
     out.insert("role".into(), take("role"));
     let content = match take("blocks") {
         Json::Array(mut blocks) => match blocks.as_mut_slice() {
-            [only] if only["block_type"] == "text" => only["text"].take(),
+            [only] if only["block_type"] == "text" => take_member(only, "text"),
             _ => blocks.into_iter().map(block).collect(),
         },
         _ => Json::Null,
@@ -286,10 +287,10 @@ fn message(mut message: Json) -> Json {
 
 fn block(mut block: Json) -> Json {
     match block["block_type"].as_str() {
-        Some("text") => json!({"type": "text", "text": block["text"].take()}),
-        Some("thinking") => json!({"type": "thinking", "thinking": block["content"].take()}),
+        Some("text") => json!({"type": "text", "text": take_member(&mut block, "text")}),
+        Some("thinking") => json!({"type": "thinking", "thinking": take_member(&mut block, "content")}),
         Some("tool_call") => {
-            json!({"type": "tool_use", "id": block["tool_call_id"].take(), "name": block["tool_name"].take(), "input": block["tool_kwargs"].take()})
+            json!({"type": "tool_use", "id": take_member(&mut block, "tool_call_id"), "name": take_member(&mut block, "tool_name"), "input": take_member(&mut block, "tool_kwargs")})
         }
         Some(kind) => {
             json!({"type": kind, "mime_type": block.get(format!("{kind}_mimetype")), "url": block.get("url")})

@@ -10,6 +10,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::messages::take_member;
 use super::{About, Dialect, Fact, Kind, Reading, Recognized, payload};
 use crate::span::{Span, StatusCode};
 
@@ -205,7 +206,7 @@ fn split_events(events: Option<Json>) -> (Vec<Json>, Vec<Json>) {
     for event in &mut events {
         // A choice holds its message.
         if event["message"].is_object() {
-            *event = event["message"].take();
+            *event = take_member(event, "message");
         }
         if event["role"].is_null() && event.is_object() {
             event["role"] = "assistant".into();

@@ -300,6 +300,12 @@ fn take(part: &mut Map<String, Json>, keys: &[&str]) -> Option<Json> {
     keys.iter().find_map(|key| part.remove(*key)).filter(|value| !value.is_null())
 }
 
+/// Takes a member out of what may be an object; null if it is none, or has no such member. (`value["key"]` that can be
+/// changed panics on anything but an object.)
+pub(super) fn take_member(value: &mut Json, key: &str) -> Json {
+    value.get_mut(key).map(Json::take).unwrap_or_default()
+}
+
 /// The id of a call; a blank one is none.
 fn take_id(part: &mut Map<String, Json>, keys: &[&str]) -> Option<Json> {
     take(part, keys).filter(|id| id.as_str().is_none_or(|id| !id.trim().is_empty()))

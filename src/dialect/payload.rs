@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{langchain, messages, python_literal};
+use super::messages::{self, take_member};
+use super::{langchain, python_literal};
 
 /// Roles of messages as a framework calls them, and what it makes of them when it sends them.
 const ROLES: [(&str, &str); 3] = [("tool-call", "assistant"), ("tool-response", "user"), ("model", "assistant")];
@@ -100,8 +101,8 @@ pub(super) fn answer(output: Json) -> Vec<Json> {
             item.get("message").is_some(),
             item.get("text").is_some() && item.get("type") != Some(&json!("message")),
         ) {
-            (true, _) => item["message"].take(),
-            (_, true) => json!({"role": "assistant", "content": item["text"].take()}),
+            (true, _) => take_member(&mut item, "message"),
+            (_, true) => json!({"role": "assistant", "content": take_member(&mut item, "text")}),
             _ => item,
         },
     });

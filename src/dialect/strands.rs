@@ -12,7 +12,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::messages::{last_question, normalize_answer, text_of};
+use super::messages::{last_question, normalize_answer, take_member, text_of};
 use super::{About, Dialect, Fact, Kind, Reading, Recognized, python_literal};
 use crate::span::{Span, SpanEvent, StatusCode, parse_json_text};
 
@@ -258,7 +258,7 @@ fn block(mut item: Json) -> Json {
         return json!({"type": "tool_use", "id": call["toolUseId"], "name": call["name"], "input": call["input"]});
     }
     if let Some(mut result) = take("toolResult") {
-        let content = own_result(result["content"].take());
+        let content = own_result(take_member(&mut result, "content"));
         return json!({"type": "tool_result", "id": result["toolUseId"], "content": content});
     }
     if let Some(reasoning) = take("reasoningContent") {
