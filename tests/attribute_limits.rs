@@ -13,7 +13,6 @@ use support::{contract, lines};
 /// Every recording after that has happened to each of its spans: its events are sound, and most are left.
 fn check(what: &str, limit: impl Fn(&Attributes<'static>) -> Attributes<'static>) {
     let (whole, limited) = told(what, limit);
-    println!("{what}: {limited} of {whole} events");
     assert!(limited * 2 > whole, "{what}: {limited} of {whole} events are left");
 }
 
