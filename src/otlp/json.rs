@@ -190,21 +190,7 @@ impl Reader<'_> {
 
     /// The span, and how many of its events are beyond the limit.
     fn span(&self, node: Node<'_>, shared: &Shared) -> Result<(Span<'static>, usize), String> {
-        let mut span = Span {
-            trace_id: TraceId::INVALID,
-            span_id: SpanId::INVALID,
-            parent: None,
-            parent_is_remote: None,
-            name: Cow::Borrowed(""),
-            start: 0,
-            end: None,
-            attributes: Attributes::default(),
-            dropped_attributes: 0,
-            events: Vec::new(),
-            status: Status::default(),
-            scope: Arc::clone(&shared.scope),
-            resource: Arc::clone(&shared.resource),
-        };
+        let mut span = Span::blank(&shared.scope, &shared.resource);
         let mut excess = Excess::default();
         for (key, value) in node.members()? {
             let key = camel(&key);

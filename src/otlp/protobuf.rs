@@ -142,21 +142,7 @@ impl<'a> Reader<'a, '_> {
         resource: &Arc<Resource>,
         scope: &Arc<Scope>,
     ) -> Result<(Span<'a>, usize), Malformed> {
-        let mut span = Span {
-            trace_id: TraceId::INVALID,
-            span_id: SpanId::INVALID,
-            parent: None,
-            parent_is_remote: None,
-            name: Cow::Borrowed(""),
-            start: 0,
-            end: None,
-            attributes: Attributes::default(),
-            dropped_attributes: 0,
-            events: Vec::new(),
-            status: Status::default(),
-            scope: Arc::clone(scope),
-            resource: Arc::clone(resource),
-        };
+        let mut span = Span::blank(scope, resource);
         let (mut excess_attributes, mut excess_events) = (0, 0);
         for field in message.fields() {
             let field = field?;

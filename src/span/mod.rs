@@ -95,6 +95,25 @@ pub struct Resource {
 }
 
 impl Span<'_> {
+    /// A span that nothing is known of yet but where it comes from; a reader fills it.
+    pub(crate) fn blank(scope: &Arc<Scope>, resource: &Arc<Resource>) -> Self {
+        Span {
+            trace_id: TraceId::INVALID,
+            span_id: SpanId::INVALID,
+            parent: None,
+            parent_is_remote: None,
+            name: Cow::Borrowed(""),
+            start: 0,
+            end: None,
+            attributes: Attributes::default(),
+            dropped_attributes: 0,
+            events: Vec::new(),
+            status: Status::default(),
+            scope: Arc::clone(scope),
+            resource: Arc::clone(resource),
+        }
+    }
+
     /// A copy that borrows nothing.
     pub fn into_owned(self) -> Span<'static> {
         Span {

@@ -40,6 +40,19 @@ fn is_kind(kind: &str) -> bool {
 }
 
 impl Report {
+    /// Fails unless every difference has a row and every row a difference, and prints what there is. `PARITY_ONLY` compares
+    /// some recordings alone: rows of others explain nothing then.
+    pub fn assert_explained(&self, rows: &[Difference]) {
+        println!("{self}");
+        let (unexplained, stale) = self.unexplained_and_stale(rows);
+        for difference in &unexplained {
+            println!("{difference}");
+        }
+        assert!(unexplained.is_empty(), "{} differences that no row explains", unexplained.len());
+        let all_were_compared = std::env::var_os("PARITY_ONLY").is_none();
+        assert!(!all_were_compared || stale.is_empty(), "rows that explain nothing: {stale:#?}");
+    }
+
     /// The differences that no row explains, and the patterns that explain none.
     pub fn unexplained_and_stale(&self, rows: &[Difference]) -> (Vec<String>, Vec<String>) {
         let mut used: HashSet<(&str, &str)> = HashSet::new();
