@@ -325,3 +325,14 @@ fn a_model_call_that_failed_has_no_answer_and_its_run_fails_by_the_same_error() 
         assert_eq!(events[2].get("content"), None);
     }
 }
+
+#[test]
+fn a_run_that_ends_in_a_retry_has_failed_without_an_error_event() {
+    for spelled in
+        ["pydantic_ai.exceptions.ModelRetry", "ModelRetry", "ToolRetryError", "ToolFailedError", "ToolFailed"]
+    {
+        let events = events_of(&[agent(1, "a").raises(spelled, "again")]);
+        assert_eq!(story(&events).last().map(String::as_str), Some("agent_end a failed"), "{spelled}");
+        assert!(events.iter().all(|event| event["type"] != "error"), "{spelled}");
+    }
+}

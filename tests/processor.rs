@@ -245,3 +245,19 @@ fn the_exporter_gets_sessions_by_the_scope_processor() {
     assert!(memory.events().iter().all(|event| event["session_id"] == "chat-7"));
     assert_eq!(memory.events().len(), 15);
 }
+
+#[test]
+fn an_agent_by_hand_tells_the_exporter_its_session() {
+    let memory = Memory::default();
+    let exporter =
+        FailproofSpanExporter::builder().with_config(Config::new()).with_sink(memory.clone()).build().unwrap();
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).build();
+    let tracer = provider.tracer("test");
+    {
+        let _session = session("chat-9").enter();
+        let _agent = agent("front-desk").enter_with(&tracer);
+    }
+    provider.shutdown().unwrap();
+    assert_eq!(memory.outline(), ["agent_start front-desk", "agent_end front-desk"]);
+    assert!(memory.events().iter().all(|event| event["session_id"] == "chat-9"));
+}

@@ -312,3 +312,76 @@ fn lighten(mut span: Span<'static>) -> Span<'static> {
     span.events = Vec::new();
     span
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::span::{Resource, Scope};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn span(id: u64, parent: Option<u64>, operation: &str) -> Span<'static> {
+        let blank = Span::blank(&Arc::new(Scope::default()), &Arc::new(Resource::default()));
+        let attributes = [("gen_ai.operation.name", operation), ("gen_ai.agent.name", "bot")];
+        Span {
+            trace_id: TraceId::from(1),
+            span_id: SpanId::from(id),
+            parent: parent.map(SpanId::from),
+            start: id,
+            end: Some(100 - id),
+            attributes: attributes.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            ..blank
+        }
+    }
+
+    fn pending(max_bytes: usize) -> (Pending, Instant) {
+        (Pending::new(Mapping::default(), Tell::WhenDue(Timing::default()), max_bytes), Instant::now())
+    }
+
+    fn told(events: &[Event]) -> Vec<String> {
+        events.iter().map(|event| format!("{} {}", event.kind.name(), event.agent_id)).collect()
+    }
+
+    #[test]
+    fn a_call_waits_for_its_run_longer_than_the_grace() {
+        let (mut pending, start) = pending(DEFAULT_MAX_BYTES);
+        pending.add(span(2, Some(1), "chat"), start);
+        assert_eq!(told(&pending.take_due(start + 10 * SECOND)), [""; 0]);
+        pending.add(span(1, None, "invoke_agent"), start + 10 * SECOND);
+        assert_eq!(told(&pending.take_due(start + 11 * SECOND)), [""; 0], "within the grace");
+        let events = pending.take_due(start + 12 * SECOND);
+        assert_eq!(told(&events), ["agent_start bot", "model_request bot", "model_response bot", "agent_end bot"]);
+        assert!(events.iter().all(|event| event.extra("fw_synthetic").is_none()));
+    }
+
+    #[test]
+    fn a_run_that_never_comes_is_waited_for_no_longer_than_the_idle_time() {
+        let (mut pending, start) = pending(DEFAULT_MAX_BYTES);
+        pending.add(span(2, Some(1), "chat"), start);
+        assert_eq!(told(&pending.take_due(start + 29 * SECOND)), [""; 0]);
+        assert_eq!(pending.take_due(start + 30 * SECOND).len(), 4);
+    }
+
+    #[test]
+    fn a_late_span_adds_its_own_events_and_one_sent_again_adds_none() {
+        let (mut pending, start) = pending(DEFAULT_MAX_BYTES);
+        pending.add(span(1, None, "invoke_agent"), start);
+        assert_eq!(told(&pending.take_due(start + 2 * SECOND)), ["agent_start bot", "agent_end bot"]);
+        pending.add(span(1, None, "invoke_agent"), start + 3 * SECOND);
+        pending.add(span(2, Some(1), "chat"), start + 3 * SECOND);
+        assert_eq!(told(&pending.take_due(start + 5 * SECOND)), ["model_request bot", "model_response bot"]);
+    }
+
+    #[test]
+    fn over_the_bound_the_oldest_trace_is_told_early() {
+        let (mut pending, start) = pending(span(1, None, "invoke_agent").weight());
+        pending.add(span(1, None, "invoke_agent"), start);
+        assert_eq!(told(&pending.take_due(start)), [""; 0]);
+        pending.add(Span { trace_id: TraceId::from(2), ..span(1, None, "invoke_agent") }, start + SECOND);
+        let events = pending.take_due(start + SECOND);
+        assert_eq!(told(&events), ["agent_start bot", "agent_end bot"]);
+        assert_eq!(&*events[0].session_id, &TraceId::from(1).to_string());
+    }
+}
