@@ -6,6 +6,7 @@ pub mod cli;
 mod config;
 mod delivery;
 pub mod dialect;
+mod disk;
 mod encode;
 pub mod event;
 pub mod exception;

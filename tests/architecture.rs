@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Whom each module of the core may know beside itself. What is not listed stands on top and may know all.
-const MAY_KNOW: [(&str, &[&str]); 10] = [
+const MAY_KNOW: [(&str, &[&str]); 11] = [
     ("once", &[]),
+    ("disk", &[]),
     ("event", &[]),
     ("span", &["event"]),
     ("otlp", &["span", "event"]),
@@ -15,7 +16,7 @@ const MAY_KNOW: [(&str, &[&str]); 10] = [
     ("trace", &["dialect", "exception", "span", "event", "once"]),
     ("redact", &["event"]),
     ("encode", &["redact", "event"]),
-    ("sink", &["event", "once"]),
+    ("sink", &["disk", "event", "once"]),
 ];
 
 /// What a dialect, which reads one span, has no use for; the whole core below `sink` neither.

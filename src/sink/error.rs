@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::disk::DiskError;
+
 /// What went wrong, where, and what to do about it.
 #[derive(Debug, Error)]
 pub enum SinkError {
@@ -68,6 +70,15 @@ impl SinkError {
             *written += bytes;
         }
         self
+    }
+}
+
+impl From<DiskError> for SinkError {
+    fn from(error: DiskError) -> Self {
+        match error {
+            DiskError::Refused { path, why } => SinkError::Refused { path, why, written: 0 },
+            DiskError::Failed { action, path, source } => SinkError::Spool { action, path, written: 0, source },
+        }
     }
 }
 

@@ -25,6 +25,27 @@ pub trait Sink: Send {
     /// If not all of them are safe. [`SinkError::written`] says how many bytes at the start are; the caller keeps the rest.
     fn write(&mut self, lines: &[u8]) -> Result<(), SinkError>;
 
+    /// [`Sink::write`] for a batch with a name of its own, at most [`BATCH_LIMIT`](crate::event::BATCH_LIMIT) bytes. Given
+    /// again under the same name, after an error or in another process, it changes nothing where it has arrived. A sink
+    /// that keeps no names takes it like any other lines.
+    ///
+    /// # Errors
+    /// If it is not safe. None of it counts as written then.
+    fn write_named(&mut self, stem: &str, batch: &[u8]) -> Result<(), SinkError> {
+        let _ = stem;
+        self.write(batch)
+    }
+
+    /// The batch of that name, if it is still here: a process that takes up the work of one that was killed asks whether
+    /// the last batch arrived.
+    ///
+    /// # Errors
+    /// If that cannot be seen.
+    fn find(&self, stem: &str) -> Result<Option<Vec<u8>>, SinkError> {
+        let _ = stem;
+        Ok(None)
+    }
+
     /// What it is and where, for a log or a person: `spool /home/ann/.failproofai/custom-agents/events`.
     fn describe(&self) -> String;
 }

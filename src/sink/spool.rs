@@ -4,25 +4,20 @@
 //! on disk. A file whose sync failed is never synced again, because the system may have dropped what it could not
 //! write; it is removed, and its lines come again under a new name.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::iter;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::{io, iter};
 
 use super::batches::batches;
 use super::{Home, Sink, SinkError};
+use crate::disk::{Directory, DiskError, NewFile};
 use crate::event::format_timestamp;
 
-/// The files hold what users said: nobody else reads them.
-const FILE_MODE: u32 = 0o600;
-const DIRECTORY_MODE: u32 = 0o700;
 /// How many taken names to pass over; more than a few mean that something else is wrong.
 const ATTEMPTS: usize = 1_000;
-const ROOT: u32 = 0;
 
 /// A spool directory. Any number of these, in any number of processes, can share one.
 #[derive(Clone, Debug)]
@@ -34,15 +29,20 @@ impl Spool {
     /// The spool in a directory, which is made if it is missing. A relative one is meant from where the process is now.
     ///
     /// # Errors
-    /// If no file can be created there; or if the directory is a symbolic link, no directory, or belongs to a user other
-    /// than this one and root.
+    /// If no file can be created there; or if the directory is a symbolic link, no directory, belongs to a user other
+    /// than this one and root, or can be written by others.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, SinkError> {
         let directory = directory.as_ref();
-        let absolute = std::path::absolute(directory).map_err(failed("find", directory))?;
+        let absolute = std::path::absolute(directory).map_err(|source| SinkError::Spool {
+            action: "find",
+            path: directory.to_owned(),
+            written: 0,
+            source,
+        })?;
         // From its components: a slash at the end would make the system look through a symbolic link.
         let spool = Spool { directory: absolute.components().collect() };
         // A draft that goes at once shows now, and not at the first batch, whether this place will do.
-        drop(spool.create_draft()?);
+        drop(Draft::create(spool.look()?, stems())?);
         Ok(spool)
     }
 
@@ -59,48 +59,16 @@ impl Spool {
         &self.directory
     }
 
-    fn write_batch(&self, batch: &[u8]) -> Result<(), SinkError> {
-        let mut draft = self.create_draft()?;
-        let written = draft.file.write_all(batch).and_then(|()| draft.file.sync_all());
-        written.map_err(failed("write", &draft.path))?;
-        draft.finish().map_err(failed("finish", &draft.path))?;
-        sync_directory(&self.directory).map_err(failed("sync", &self.directory))?;
-        draft.keep = true;
-        Ok(())
+    /// The directory, looked at each time: it can be removed or replaced while the process runs.
+    fn look(&self) -> Result<Directory, SinkError> {
+        Ok(Directory::open(&self.directory)?)
     }
 
-    /// An empty draft. The directory is looked at each time: it can be removed or replaced while the process runs.
-    fn create_draft(&self) -> Result<Draft, SinkError> {
-        let owner = self.check_directory()?;
-        let creating = failed("create a file in", &self.directory);
-        let draft = Draft::create(&self.directory, stems()).map_err(creating)?;
-        // A file that we created tells who we are, without asking the system by unsafe means.
-        let us = draft.file.metadata().map_err(failed("look at", &draft.path))?.uid();
-        if owner != us && owner != ROOT {
-            return Err(self.refused(format!("belongs to user {owner}, and this is user {us}")));
-        }
-        Ok(draft)
-    }
-
-    /// Makes the directory if it is missing; returns its owner.
-    fn check_directory(&self) -> Result<u32, SinkError> {
-        let look = || fs::symlink_metadata(&self.directory);
-        let found = look().or_else(|cause| match cause.kind() {
-            ErrorKind::NotFound => create_directory(&self.directory).and_then(|()| look()),
-            _ => Err(cause),
-        });
-        let found = found.map_err(failed("create the directory", &self.directory))?;
-        if found.is_symlink() {
-            return Err(self.refused("is a symbolic link".to_owned()));
-        }
-        if !found.is_dir() {
-            return Err(self.refused("is not a directory".to_owned()));
-        }
-        Ok(found.uid())
-    }
-
-    fn refused(&self, why: String) -> SinkError {
-        SinkError::Refused { path: self.directory.clone(), why, written: 0 }
+    fn write_batch(&self, stems: impl Iterator<Item = String>, batch: &[u8]) -> Result<(), SinkError> {
+        let mut draft = Draft::create(self.look()?, stems)?;
+        draft.file.write(batch)?;
+        draft.file.sync()?;
+        Ok(draft.finish()?)
     }
 }
 
@@ -108,10 +76,33 @@ impl Sink for Spool {
     fn write(&mut self, lines: &[u8]) -> Result<(), SinkError> {
         let mut written = 0;
         for batch in batches(lines) {
-            self.write_batch(batch).map_err(|error| error.after(written))?;
+            self.write_batch(stems(), batch).map_err(|error| error.after(written))?;
             written += batch.len();
         }
         Ok(())
+    }
+
+    fn write_named(&mut self, stem: &str, batch: &[u8]) -> Result<(), SinkError> {
+        let directory = self.look()?;
+        if directory.holds(&finished(stem))? {
+            return Ok(());
+        }
+        // Left behind by a process that was killed: the name is ours alone.
+        directory.remove(&draft(stem))?;
+        self.write_batch(iter::once(stem.to_owned()), batch)
+    }
+
+    fn find(&self, stem: &str) -> Result<Option<Vec<u8>>, SinkError> {
+        let directory = self.look()?;
+        // Behind a dot the daemon notes its retries.
+        let is_meant = |name: &String| name.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.'));
+        let names = directory.names()?;
+        let Some(name) = names.iter().find(|name| is_meant(name) && **name != draft(stem)) else { return Ok(None) };
+        let mut lines = Vec::new();
+        let read = directory.read(name)?.read_to_end(&mut lines);
+        let path = self.directory.join(name);
+        read.map_err(|source| SinkError::Spool { action: "read", path, written: 0, source })?;
+        Ok(Some(lines))
     }
 
     fn describe(&self) -> String {
@@ -119,11 +110,13 @@ impl Sink for Spool {
     }
 }
 
-/// A file that is not safe yet. It is removed when dropped, unless it is kept.
+/// A file that is not safe yet. It is removed when dropped before it is finished.
 struct Draft {
-    file: File,
-    path: PathBuf,
-    keep: bool,
+    directory: Directory,
+    file: NewFile,
+    name: String,
+    finished: String,
+    is_finished: bool,
 }
 
 impl Draft {
@@ -131,111 +124,93 @@ impl Draft {
     ///
     /// While a draft exists nobody else can create it, and a `.jsonl` only ever comes from its draft. So a stem that has
     /// no `.jsonl` once we hold its draft stays free until we rename, and renaming overwrites nothing.
-    fn create(directory: &Path, stems: impl Iterator<Item = String>) -> io::Result<Self> {
+    fn create(directory: Directory, stems: impl Iterator<Item = String>) -> Result<Self, DiskError> {
         for stem in stems {
-            let path = directory.join(stem).with_extension("tmp");
-            // Exclusive creation does not follow a symbolic link, not even one that leads nowhere.
-            let file = match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path) {
-                Err(cause) if cause.kind() == ErrorKind::AlreadyExists => continue,
+            let (name, finished) = (draft(&stem), finished(&stem));
+            let file = match directory.create(&name) {
+                Err(error) if error.is_taken() => continue,
                 file => file?,
             };
-            let draft = Draft { file, path, keep: false };
-            match fs::symlink_metadata(draft.finished()) {
-                Ok(_) => continue,
-                Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(draft),
-                Err(cause) => return Err(cause),
+            if directory.holds(&finished)? {
+                directory.remove(&name)?;
+                continue;
             }
+            return Ok(Draft { directory, file, name, finished, is_finished: false });
         }
-        Err(ErrorKind::AlreadyExists.into())
-    }
-
-    fn finished(&self) -> PathBuf {
-        self.path.with_extension("jsonl")
+        let (path, source) = (directory.path().to_owned(), io::ErrorKind::AlreadyExists.into());
+        Err(DiskError::Failed { action: "create a file in", path, source })
     }
 
     /// Gives it the name that the daemon looks for.
-    fn finish(&mut self) -> io::Result<()> {
-        let finished = self.finished();
-        fs::rename(&self.path, &finished)?;
-        self.path = finished;
+    fn finish(mut self) -> Result<(), DiskError> {
+        self.directory.rename(&self.name, &self.finished)?;
+        self.name.clone_from(&self.finished);
+        self.directory.sync()?;
+        self.is_finished = true;
         Ok(())
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.keep {
+        if !self.is_finished {
             // What can't be removed either stays a `.tmp`, which nobody reads, or is a complete batch that comes twice,
             // byte for byte the same.
-            let _ = fs::remove_file(&self.path);
+            let _ = self.directory.remove(&self.name);
         }
     }
+}
+
+fn draft(stem: &str) -> String {
+    format!("{stem}.tmp")
+}
+
+fn finished(stem: &str) -> String {
+    format!("{stem}.jsonl")
 }
 
 /// Names for files, unique in this process and, but for a rare chance that [`Draft::create`] sees to, among all.
 fn stems() -> impl Iterator<Item = String> {
     static SEQUENCE: AtomicU64 = AtomicU64::new(0);
-    iter::repeat_with(|| stem(SystemTime::now(), process::id(), SEQUENCE.fetch_add(1, Ordering::Relaxed)))
-        .take(ATTEMPTS)
+    let family = family(SystemTime::now(), process::id());
+    iter::repeat_with(move || format!("{family}-{}", SEQUENCE.fetch_add(1, Ordering::Relaxed))).take(ATTEMPTS)
 }
 
-/// `event-2026-01-02T03-04-05-678Z-4711-0`, as Failproof's own SDK names its files. It holds no `.`, after which the
-/// daemon notes its retries.
-fn stem(time: SystemTime, process: u32, sequence: u64) -> String {
+/// `event-2026-01-02T03-04-05-678Z-4711`, to which a number is added, as Failproof's own SDK names its files. It holds no
+/// `.`, after which the daemon notes its retries.
+pub(crate) fn family(time: SystemTime, process: u32) -> String {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut time = format_timestamp(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)).replace([':', '.'], "-");
     time.truncate("2026-01-02T03-04-05-678".len());
-    format!("event-{time}Z-{process}-{sequence}")
-}
-
-/// Makes a directory and the parents that it lacks, for us alone.
-fn create_directory(path: &Path) -> io::Result<()> {
-    let create = || DirBuilder::new().mode(DIRECTORY_MODE).create(path);
-    let Some(parent) = path.parent() else { return create() };
-    let created = create().or_else(|cause| match cause.kind() {
-        ErrorKind::NotFound => create_directory(parent).and_then(|()| create()),
-        _ => Err(cause),
-    });
-    match created {
-        // Another process was faster.
-        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(cause) => Err(cause),
-        // One that might not last goes again, so that the next attempt does not take it for safe.
-        Ok(()) => sync_directory(parent).inspect_err(|_| drop(fs::remove_dir(path))),
-    }
-}
-
-/// Makes the names in a directory last through a power cut.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    match File::open(path)?.sync_all() {
-        // Some network file systems have no such operation; they keep names by themselves or not at all.
-        Err(cause) if matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
-        synced => synced,
-    }
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SinkError {
-    let path = path.to_owned();
-    move |source| SinkError::Spool { action, path, written: 0, source }
+    format!("event-{time}Z-{process}")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
     use std::time::Duration;
 
     use super::*;
 
-    fn first_free(directory: &Path) -> io::Result<String> {
-        let draft = Draft::create(directory, ["one", "two", "three"].map(String::from).into_iter())?;
-        Ok(draft.path.file_name().unwrap().to_str().unwrap().to_owned())
+    fn first_free(directory: &Path) -> Result<String, DiskError> {
+        let stems = ["one", "two", "three"].map(String::from).into_iter();
+        Ok(Draft::create(Directory::open(directory)?, stems)?.name.clone())
+    }
+
+    fn spool(directory: &Path) -> Spool {
+        Spool::open(directory).unwrap()
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        Directory::open(directory).unwrap().names().unwrap()
     }
 
     #[test]
     fn a_name_has_the_form_of_the_sdk() {
         let time = UNIX_EPOCH + Duration::from_micros(1_767_323_045_678_901);
-        assert_eq!(stem(time, 4711, 12), "event-2026-01-02T03-04-05-678Z-4711-12");
-        assert_eq!(stem(UNIX_EPOCH - Duration::from_secs(1), 1, 0), "event-1970-01-01T00-00-00-000Z-1-0");
+        assert_eq!(family(time, 4711), "event-2026-01-02T03-04-05-678Z-4711");
+        assert_eq!(family(UNIX_EPOCH - Duration::from_secs(1), 1), "event-1970-01-01T00-00-00-000Z-1");
     }
 
     #[test]
@@ -248,10 +223,8 @@ mod tests {
         fs::write(directory.join("two.tmp"), "theirs").unwrap();
         assert_eq!(first_free(directory).unwrap(), "three.tmp");
         symlink("nowhere", directory.join("three.jsonl")).unwrap();
-        assert_eq!(first_free(directory).unwrap_err().kind(), ErrorKind::AlreadyExists);
-        let mut left = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
-        left.sort();
-        assert_eq!(left, ["one.jsonl", "three.jsonl", "two.tmp"]);
+        assert!(first_free(directory).unwrap_err().is_taken());
+        assert_eq!(names(directory), ["one.jsonl", "three.jsonl", "two.tmp"]);
         assert_eq!(fs::read(directory.join("one.jsonl")).unwrap(), b"theirs");
     }
 
@@ -268,12 +241,40 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_file_that_is_not_kept_goes_too() {
+    fn a_batch_with_a_name_is_written_once_and_found_again() {
         let directory = tempfile::tempdir().unwrap();
-        let mut draft = Draft::create(directory.path(), stems()).unwrap();
-        draft.finish().unwrap();
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-        drop(draft);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let mut spool = spool(directory.path());
+        assert_eq!(spool.find("batch-1").unwrap(), None);
+        fs::write(directory.path().join("batch-1.tmp"), "half of a li").unwrap();
+        assert_eq!(spool.find("batch-1").unwrap(), None, "what is not finished is not there");
+        spool.write_named("batch-1", b"{}\n").unwrap();
+        spool.write_named("batch-1", b"{}\n").unwrap();
+        spool.write_named("batch-10", b"{\"x\":1}\n").unwrap();
+        assert_eq!(names(directory.path()), ["batch-1.jsonl", "batch-10.jsonl"]);
+        assert_eq!(spool.find("batch-1").unwrap().as_deref(), Some(&b"{}\n"[..]));
+        // As the daemon renames what it tries again.
+        fs::rename(directory.path().join("batch-1.jsonl"), directory.path().join("batch-1.2.jsonl")).unwrap();
+        assert_eq!(spool.find("batch-1").unwrap().as_deref(), Some(&b"{}\n"[..]));
+    }
+
+    #[test]
+    fn a_finished_file_that_is_not_safe_goes_too() {
+        use crate::disk::Step;
+        use crate::disk::fault::{Faults, Plan};
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("spool");
+        let mut spool = spool(&directory);
+        let eio = || io::Error::from_raw_os_error(5);
+        let faults = Faults::below(place.path(), Plan::Fail(|step| *step == Step::SyncDirectory, eio));
+        assert!(spool.write(b"{}\n").is_err());
+        assert_eq!(names(&directory), [""; 0]);
+        faults.set(Plan::Fail(|step| *step == Step::SyncFile, eio));
+        assert!(spool.write(b"{}\n").is_err());
+        assert_eq!(names(&directory), [""; 0]);
+        faults.set(Plan::Watch);
+        spool.write(b"{}\n").unwrap();
+        faults.cut_power(|| false);
+        let [file] = names(&directory).try_into().unwrap();
+        assert_eq!(fs::read(directory.join(file)).unwrap(), b"{}\n", "what was written survives a power cut");
     }
 }
