@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::delivery::Delivery;
 use crate::sink::{Sink, Spool};
 use crate::trace::Timing;
-use crate::trace::pending::{DEFAULT_MAX_BYTES, Tell};
+use crate::trace::pending::{Bounds, InMemory, Tell};
 
 /// Sets up a [`FailproofSpanProcessor`](crate::FailproofSpanProcessor) or a
 /// [`FailproofSpanExporter`](crate::FailproofSpanExporter): how spans become events, and where those go.
@@ -37,7 +37,7 @@ impl<T> Builder<T> {
         Builder {
             config: Config::from_env(),
             sink: None,
-            max_bytes: DEFAULT_MAX_BYTES,
+            max_bytes: Bounds::LIBRARY.bytes,
             timing: Timing::default(),
             builds: PhantomData,
         }
@@ -67,7 +67,8 @@ impl<T> Builder<T> {
             Some(sink) => sink,
             None => Box::new(Spool::open_default()?),
         };
-        Ok(Delivery::start(self.config, tell, self.max_bytes, sink)?)
+        let bounds = Bounds { bytes: self.max_bytes, ..Bounds::LIBRARY };
+        Ok(Delivery::start(self.config, InMemory, tell, bounds, sink)?)
     }
 }
 

@@ -139,7 +139,7 @@ impl Admission {
             spans: delivered.spans.load(Ordering::Relaxed),
             rejected_spans: self.rejected_spans.load(Ordering::Relaxed),
             events: delivered.events.load(Ordering::Relaxed),
-            events_lost: delivered.events_lost.load(Ordering::Relaxed),
+            spans_lost: delivered.spans_lost.load(Ordering::Relaxed),
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryError};
 use crate::sink::Sink;
 use crate::trace::Timing;
-use crate::trace::pending::{DEFAULT_MAX_BYTES, Tell};
+use crate::trace::pending::{Bounds, InMemory, Tell};
 
 /// How many bytes a request may have, before and after decompression: what the OTLP specification recommends.
 const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
@@ -73,7 +73,7 @@ impl Options {
             http: Some((Ipv4Addr::LOCALHOST, 4318).into()),
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             read_timeout: DEFAULT_READ_TIMEOUT,
-            max_waiting_bytes: DEFAULT_MAX_BYTES,
+            max_waiting_bytes: Bounds::LIBRARY.bytes,
             timing: Timing::default(),
             config: Config::default(),
             sink,
@@ -106,8 +106,8 @@ pub struct Summary {
     pub rejected_spans: u64,
     /// Events that were written.
     pub events: u64,
-    /// Events that were lost because the sink failed for too long.
-    pub events_lost: u64,
+    /// Spans that were lost because the sink failed for too long.
+    pub spans_lost: u64,
 }
 
 /// Why a gateway cannot start, or has not ended well.
@@ -151,7 +151,7 @@ impl Gateway {
         let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
         let http = Listener::open(options.http, "OTLP/HTTP").await?;
         let tell = Tell::WhenDue(options.timing);
-        let delivery = Delivery::start(options.config, tell, options.max_waiting_bytes, options.sink)
+        let delivery = Delivery::start(options.config, InMemory, tell, Bounds { bytes: options.max_waiting_bytes, ..Bounds::LIBRARY }, options.sink)
             .map_err(GatewayError::Thread)?;
         let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
         Ok(Gateway { grpc, http, admission: Arc::new(Admission::new(delivery, limits)) })
@@ -181,7 +181,7 @@ impl Gateway {
         let summary = self.admission.summary();
         match stopped.unwrap_or(Err(DeliveryError::Stopped)) {
             // Batches that found the queue full were refused, and their clients told to send them again.
-            Ok(()) | Err(DeliveryError::Lost(_, 0)) => Ok(summary),
+            Ok(()) | Err(DeliveryError::Lost(_)) => Ok(summary),
             Err(source) => Err(GatewayError::Undelivered { source, summary }),
         }
     }
@@ -200,9 +200,9 @@ impl Listener {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { requests, refused, spans, rejected_spans, events, events_lost } = self;
-        write!(f, "{requests} requests taken, {refused} refused; {spans} spans taken, {rejected_spans} rejected; ")?;
-        write!(f, "{events} events written, {events_lost} lost")
+        let Summary { requests, refused, spans, rejected_spans, spans_lost, events } = self;
+        write!(f, "{requests} requests taken, {refused} refused; {spans} spans taken, {rejected_spans} rejected, ")?;
+        write!(f, "{spans_lost} lost; {events} events written")
     }
 }
 

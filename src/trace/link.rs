@@ -24,8 +24,12 @@ pub(super) fn without_copies<'s>(spans: &[&'s Span<'s>]) -> Vec<&'s Span<'s>> {
     spans
 }
 
+/// How much a report of a span says: the bigger of two is the more complete.
+pub(super) fn measure(span: &Span<'_>) -> (Option<u64>, usize, usize, usize) {
+    (span.end, span.attributes.len(), span.events.len(), span.weight())
+}
+
 fn more_complete(one: &Span<'_>, other: &Span<'_>) -> Ordering {
-    let measure = |span: &Span<'_>| (span.end, span.attributes.len(), span.events.len(), span.weight());
     // Equal in all measures and still not the same: any order will do, as long as it is one.
     measure(one)
         .cmp(&measure(other))

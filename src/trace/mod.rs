@@ -97,6 +97,18 @@ pub(crate) struct Said {
     pub sessions: HashMap<SpanId, Arc<str>>,
     /// When all that is still open was closed, in nanoseconds since 1970: at the end of the process.
     pub closed_at: Option<u64>,
+    /// The events, by a number of their key.
+    pub keys: HashSet<u64>,
+    /// Spans of which all has been said, long ago.
+    pub spans: HashSet<SpanId>,
+}
+
+impl Said {
+    /// Roughly how many bytes of memory it takes.
+    fn memory(&self) -> usize {
+        let of_keys = (self.keys.capacity() + self.spans.capacity()) * size_of::<u64>() * 5 / 4;
+        size_of::<Self>() + of_keys + self.sessions.capacity() * 2 * size_of::<(SpanId, Arc<str>)>()
+    }
 }
 
 /// The events of a set of spans, in any order, of any number of traces.

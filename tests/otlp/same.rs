@@ -42,6 +42,35 @@ proptest! {
     }
 }
 
+/// Spans written and read again, in two portions one behind the other.
+fn written_and_read(spans: &[Span<'_>]) -> Vec<Span<'static>> {
+    let mut bytes = Vec::new();
+    let (one, other) = spans.split_at(spans.len() / 3);
+    write::write(one, &mut bytes);
+    write::write(other, &mut bytes);
+    let read = protobuf::read(&bytes, &Budget::FILE).unwrap().into_owned();
+    assert_eq!(read.rejected, []);
+    read.spans
+}
+
+#[test]
+fn spans_of_a_recording_are_written_as_they_were_read() {
+    for recording in RECORDINGS {
+        let spans = read_json(recording).spans;
+        assert_eq!(written_and_read(&spans), spans);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn any_spans_are_written_as_they_were_read(request in any_request()) {
+        let spans = expected(&request).spans;
+        prop_assert_eq!(written_and_read(&spans), spans);
+    }
+}
+
 #[test]
 fn a_span_of_the_sdk_is_the_span_that_its_exporter_sends() {
     let data = sdk_span();

@@ -4,6 +4,7 @@ pub use std::borrow::Cow;
 pub use std::sync::Arc;
 pub use std::time::{Duration, UNIX_EPOCH};
 
+pub use opentelemetry_failproof::otlp::write;
 pub use opentelemetry_failproof::otlp::{
     Budget, ReadError, Spans,
     file::{FileContents, read_file},

@@ -1,14 +1,23 @@
 //! Spans that wait until the run that they belong to is known.
 //!
 //! Exporters and gateways see a span when it has ended, children first: its agent and session are known only when the
-//! chain of parents is complete. [`Pending`] holds the spans of each trace until then, within bounds, and remembers what it
-//! has said, so that a late or repeated span adds what is missing and repeats nothing. The caller gives the time; nothing
-//! here reads a clock.
+//! chain of parents is complete. [`Pending`] knows of each trace which spans there are and which parents are awaited, and
+//! remembers what it has said, so that a late or repeated span adds what is missing and repeats nothing. The spans
+//! themselves are kept by a [`Store`]: in memory, or on disk. The caller gives the time; nothing here reads a clock.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod index;
+mod ledger;
+mod memory;
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{EventKey, Mapping, Said, elsewhere, events, map_growing};
+pub(crate) use self::index::Entry;
+use self::index::Index;
+use self::ledger::{Ledger, hash};
+pub(crate) use self::memory::InMemory;
+use super::{Mapping, Said, elsewhere, events, map_growing};
 use crate::dialect;
 use crate::event::Event;
 use crate::span::{Attributes, Span, SpanId, TraceId};
@@ -31,9 +40,6 @@ impl Default for Timing {
     }
 }
 
-/// How many bytes of spans wait at most by default.
-pub(crate) const DEFAULT_MAX_BYTES: usize = 256 << 20;
-
 /// When events of a growing trace are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {
@@ -43,21 +49,93 @@ pub(crate) enum Tell {
     AtOnce(Duration),
 }
 
-/// A trace told at once keeps no more spans than this; then those that have been told and lead to nothing open are
-/// forgotten, and with them their part in the sums of their run.
-const MAX_TOLD_SPANS: usize = 8_192;
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Bytes of memory; beyond, the oldest traces are told before they are complete.
+    pub bytes: usize,
+    /// Spans of one trace; beyond, what there is of it is told.
+    pub trace_spans: usize,
+    /// Bytes that the store keeps of one trace; beyond, what there is of it is told.
+    pub trace_bytes: usize,
+}
 
-/// The spans that wait, by trace.
+impl Bounds {
+    /// For a process that watches itself.
+    pub const LIBRARY: Bounds = Bounds { bytes: 256 << 20, trace_spans: usize::MAX, trace_bytes: usize::MAX };
+}
+
+/// Where spans are while they wait.
+pub(crate) trait Store {
+    /// The spans of one trace.
+    type Held: Default + Send;
+    /// Spans of one trace that came together.
+    type Portion;
+
+    /// Adds a portion, unless it holds nothing new; whether it did.
+    fn keep(&mut self, held: &mut Self::Held, portion: Self::Portion) -> bool;
+
+    /// Lets a portion go that is not kept.
+    fn discard(&mut self, portion: Self::Portion);
+
+    /// Lets the spans of a trace go.
+    fn forget(&mut self, held: Self::Held);
+
+    /// Hands the spans of a trace to `then`, one span perhaps several times.
+    ///
+    /// # Errors
+    /// In words, if they cannot be read.
+    fn read<R>(&self, held: &Self::Held, then: impl FnOnce(&[&Span<'_>]) -> R) -> Result<R, String>;
+
+    /// How many bytes of memory they take.
+    fn memory(held: &Self::Held) -> usize;
+
+    /// How many portions there are.
+    fn portions(held: &Self::Held) -> usize;
+
+    /// How many bytes they have, wherever they are.
+    fn bytes(held: &Self::Held) -> usize;
+
+    /// Lets go of all spans but those that are open and those above them; which these are. `None` if it cannot.
+    fn keep_open(held: &mut Self::Held) -> Option<HashSet<SpanId>>;
+}
+
+/// What is told of a trace at one time.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct Telling {
+    pub trace: TraceId,
+    /// Each event with a number that stays the same however often the trace is mapped.
+    pub events: Vec<(u64, Event)>,
+    /// The sessions that are said from now on, by the span of the root.
+    pub sessions: Vec<(SpanId, Arc<str>)>,
+    /// How many portions it had then.
+    pub covers: usize,
+}
+
+/// The traces that wait.
+#[derive(Debug)]
+pub(crate) struct Pending<S: Store> {
+    pub store: S,
     mapping: Mapping,
     tell: Tell,
-    max_bytes: usize,
-    bytes: usize,
-    traces: HashMap<TraceId, Trace>,
+    bounds: Bounds,
+    /// What the moments count from.
+    epoch: Instant,
+    memory: usize,
+    /// How many traces have spans that have not been told.
+    waiting: usize,
+    traces: HashMap<TraceId, Box<Trace<S::Held>>>,
+    /// When to look at a trace again: one entry each, but for those that nothing can make due.
+    agenda: BTreeSet<(Moment, [u8; 16])>,
+    /// Spans of traces that were told and forgotten.
+    ledger: Ledger,
     /// The newest model calls within runs: what a call that stands alone in its trace can be the same as.
     nested_calls: VecDeque<NestedCall>,
 }
+
+/// Milliseconds since the epoch of a [`Pending`].
+type Moment = u64;
+const NEVER: Moment = Moment::MAX;
 
 #[derive(Debug)]
 struct NestedCall {
@@ -70,245 +148,372 @@ struct NestedCall {
 /// How many calls within runs are remembered to compare with those that stand alone.
 const MAX_NESTED_CALLS: usize = 4_096;
 
+/// A trace told at once keeps no more spans than this; then those that have been told and lead to nothing open are
+/// forgotten, and with them their part in the sums of their run.
+const MAX_TOLD_SPANS: usize = 8_192;
+
+/// When a trace that could not be read is tried again.
+const READ_AGAIN: Moment = 5_000;
+
 #[derive(Debug)]
-struct Trace {
-    spans: HashMap<SpanId, Span<'static>>,
-    bytes: usize,
-    first: Instant,
-    last: Instant,
+struct Trace<H> {
+    held: H,
+    index: Index,
+    first: Moment,
+    /// When the last span came, or the trace was told.
+    last: Moment,
+    /// When it is on the agenda.
+    wake: Moment,
+    /// The memory that it takes, as it was last counted.
+    memory: usize,
     /// Whether spans came that have not been told.
     is_dirty: bool,
-    /// Whether every chain of parents is complete, if that has been looked at since the last span came.
-    is_complete: Option<bool>,
-    said: Said,
-    told: HashSet<EventKey>,
+    /// Whether it is to be forgotten as soon as it has been told.
+    is_leaving: bool,
+    said: Option<Box<Said>>,
 }
 
-impl Pending {
-    pub fn new(mapping: Mapping, tell: Tell, max_bytes: usize) -> Self {
-        Pending { mapping, tell, max_bytes, bytes: 0, traces: HashMap::new(), nested_calls: VecDeque::new() }
+impl<S: Store> Pending<S> {
+    pub fn new(store: S, mapping: Mapping, tell: Tell, bounds: Bounds, epoch: Instant) -> Self {
+        Pending {
+            store,
+            mapping,
+            tell,
+            bounds,
+            epoch,
+            memory: 0,
+            waiting: 0,
+            traces: HashMap::new(),
+            agenda: BTreeSet::new(),
+            ledger: Ledger::default(),
+            nested_calls: VecDeque::new(),
+        }
     }
 
-    /// Takes a span, open or ended, first or again.
-    pub fn add(&mut self, span: Span<'static>, now: Instant) {
-        let span = lighten(span);
-        let trace = self.traces.entry(span.trace_id).or_insert_with(|| Trace::new(now));
+    /// Takes spans of one trace, first or again.
+    pub fn add(&mut self, id: TraceId, entries: &[Entry], portion: S::Portion, now: Instant) {
+        let now = self.moment(now);
+        let trace = self.traces.get(&id);
+        let is_known = |entry: &Entry| trace.is_some_and(|trace| trace.index.knows(entry));
+        let is_told = |entry: &Entry| {
+            trace.is_none_or(|trace| !trace.index.has(entry.span_id)) && self.ledger.holds(id, entry.span_id)
+        };
+        let told: Vec<SpanId> = entries.iter().filter(|entry| is_told(entry)).map(|entry| entry.span_id).collect();
+        // One that was told still says whose the others are, if they wait for it.
+        let is_awaited = |id: SpanId| trace.is_some_and(|trace| trace.index.awaits(id));
+        let is_needless = |id: SpanId| told.contains(&id) && !is_awaited(id);
+        if entries.iter().all(|entry| is_known(entry) || is_needless(entry.span_id)) {
+            self.store.discard(portion);
+            return;
+        }
+        let trace = self.traces.entry(id).or_insert_with(|| Box::new(Trace::new(now)));
         trace.last = now;
-        let weight = span.weight();
-        if let Some(known) = trace.spans.get(&span.span_id) {
-            // A span that has ended stays; of two reports of an end the fuller one does, as in any other mapping.
-            let is_news = (span.end, span.attributes.len(), span.events.len(), weight)
-                > (known.end, known.attributes.len(), known.events.len(), known.weight());
-            if !is_news {
-                return;
-            }
-            trace.bytes -= known.weight();
-            self.bytes -= known.weight();
+        if !self.store.keep(&mut trace.held, portion) {
+            return;
         }
-        (trace.is_dirty, trace.is_complete) = (true, None);
-        trace.bytes += weight;
-        self.bytes += weight;
-        if let Some(end) = span.end.filter(|_| elsewhere::is_nested(&span)) {
-            self.nested_calls.push_back(NestedCall {
-                trace: span.trace_id,
-                span: span.span_id,
-                start: span.start,
-                end,
+        for entry in entries {
+            trace.index.add(entry);
+            if let Some((start, end)) = entry.nested_call {
+                self.nested_calls.push_back(NestedCall { trace: id, span: entry.span_id, start, end });
+                if self.nested_calls.len() > MAX_NESTED_CALLS {
+                    self.nested_calls.pop_front();
+                }
+            }
+        }
+        self.waiting += usize::from(!std::mem::replace(&mut trace.is_dirty, true));
+        if !told.is_empty() {
+            trace.said.get_or_insert_default().spans.extend(told);
+        }
+        let is_too_big =
+            trace.index.len() > self.bounds.trace_spans || S::bytes(&trace.held) > self.bounds.trace_bytes;
+        if is_too_big && !trace.is_leaving {
+            trace.is_leaving = true;
+            crate::once::warn("trace-too-big", || {
+                format!(
+                    "trace {id} has more than {} spans or {} bytes: it is told in parts",
+                    self.bounds.trace_spans, self.bounds.trace_bytes
+                )
             });
-            if self.nested_calls.len() > MAX_NESTED_CALLS {
-                self.nested_calls.pop_front();
-            }
         }
-        trace.spans.insert(span.span_id, span);
+        self.settle(id);
     }
 
-    /// The events that are due, trace by trace.
-    pub fn take_due(&mut self, now: Instant) -> Vec<Event> {
-        let mut due: Vec<TraceId> = Vec::new();
-        let mut done: Vec<TraceId> = Vec::new();
-        for (id, trace) in &mut self.traces {
-            match self.tell {
-                Tell::AtOnce(_) if trace.is_dirty => due.push(*id),
-                Tell::AtOnce(remember) if !trace.has_open() && now.duration_since(trace.last) >= remember => {
-                    done.push(*id)
-                }
-                Tell::WhenDue(timing) if trace.is_dirty && trace.is_due(timing, now) => due.push(*id),
-                Tell::WhenDue(timing) if !trace.is_dirty && now.duration_since(trace.last) >= timing.idle => {
-                    done.push(*id)
-                }
-                Tell::AtOnce(_) | Tell::WhenDue(_) => {}
-            }
+    /// Takes note of what a process before this one has told of a trace, when it had so many portions.
+    pub fn restore(&mut self, id: TraceId, keys: &[u64], sessions: &[(SpanId, Arc<str>)], covers: usize) {
+        let Some(trace) = self.traces.get_mut(&id) else { return };
+        let said = trace.said.get_or_insert_default();
+        said.keys.extend(keys);
+        said.sessions.extend(sessions.iter().cloned());
+        if covers >= S::portions(&trace.held) {
+            self.waiting -= usize::from(std::mem::replace(&mut trace.is_dirty, false));
         }
-        for id in done {
-            self.forget(id);
-        }
-        let mut events = self.tell_all(due);
-        events.extend(self.keep_bounds());
-        events
+        self.settle(id);
     }
 
-    /// The events of all that is complete, without waiting for the grace to pass. A trace whose parents are still on their
-    /// way waits on: told now, its calls would belong to nobody.
-    pub fn flush(&mut self) -> Vec<Event> {
+    /// Lets a trace that is due wait for another moment.
+    pub fn postpone(&mut self, id: TraceId, now: Instant) {
+        let now = self.moment(now);
+        self.wake_at(id, now);
+    }
+
+    /// The traces that are due. Those that have been told long enough ago are forgotten.
+    pub fn due(&mut self, now: Instant) -> Vec<TraceId> {
+        let now = self.moment(now);
+        let mut due = Vec::new();
+        while let Some((_, id)) = self.agenda.first().copied().filter(|(wake, _)| *wake <= now) {
+            self.agenda.pop_first();
+            let id = TraceId::from_bytes(id);
+            let Some(trace) = self.traces.get_mut(&id) else { continue };
+            trace.wake = NEVER;
+            if trace.is_dirty {
+                due.push(id);
+            } else {
+                self.forget(id);
+            }
+        }
+        due.extend(self.over_bounds());
+        due
+    }
+
+    /// The traces that are complete, without waiting for the grace to pass. A trace whose parents are still on their way
+    /// waits on: told now, its calls would belong to nobody.
+    pub fn complete(&self) -> Vec<TraceId> {
         let at_once = matches!(self.tell, Tell::AtOnce(_));
-        let known = self
-            .traces
-            .iter_mut()
-            .filter_map(|(id, trace)| (trace.is_dirty && (at_once || trace.is_complete())).then_some(*id));
-        let known = known.collect();
-        self.tell_all(known)
+        let is_known = |trace: &Trace<S::Held>| trace.is_dirty && (at_once || trace.index.is_complete());
+        in_order(self.traces.iter().filter(|(_, trace)| is_known(trace)).map(|(id, _)| *id))
     }
 
-    /// The events that close all that is open at that time, in nanoseconds since 1970, and the events of everything else.
-    pub fn close(&mut self, time: u64) -> Vec<Event> {
+    /// All traces, of which all that is open is closed at that time, in nanoseconds since 1970.
+    pub fn close(&mut self, time: u64) -> Vec<TraceId> {
         for trace in self.traces.values_mut() {
-            trace.said.closed_at = Some(time);
+            trace.said.get_or_insert_default().closed_at = Some(time);
         }
-        let all = self.traces.keys().copied().collect();
-        let events = self.tell_all(all);
-        self.traces.clear();
-        self.bytes = 0;
-        events
+        in_order(self.traces.keys().copied())
     }
 
-    fn tell_all(&mut self, mut ids: Vec<TraceId>) -> Vec<Event> {
-        // As everywhere: traces by their first event, whatever order they came in.
-        ids.sort_unstable_by_key(|id| id.to_bytes());
-        let mut told: Vec<Vec<Event>> =
-            ids.into_iter().map(|id| self.tell(id)).filter(|events| !events.is_empty()).collect();
-        told.sort_by_key(|events| events.first().map(|event| event.time));
-        told.into_iter().flatten().collect()
-    }
-
-    fn tell(&mut self, id: TraceId) -> Vec<Event> {
-        let Some(trace) = self.traces.get_mut(&id) else { return Vec::new() };
-        trace.is_dirty = false;
-        if self.is_told_elsewhere(id) {
-            return Vec::new();
+    /// What there is to tell of a trace that has not been told; nothing if it is unknown.
+    ///
+    /// # Errors
+    /// In words, if its spans cannot be read. It is due again after a while.
+    pub fn tell(&mut self, id: TraceId, now: Instant) -> Result<Option<Telling>, String> {
+        let now = self.moment(now);
+        let Some(trace) = self.traces.get_mut(&id) else { return Ok(None) };
+        let mut said = trace.said.take().unwrap_or_default();
+        let told = self.map(id, &mut said);
+        let Some(trace) = self.traces.get_mut(&id) else { return Ok(None) };
+        let mapped = match told {
+            Ok(mapped) => mapped,
+            Err(error) => {
+                trace.said = Some(said);
+                self.wake_at(id, now + READ_AGAIN);
+                return Err(error);
+            }
+        };
+        self.waiting -= usize::from(std::mem::replace(&mut trace.is_dirty, false));
+        trace.last = now;
+        let (is_early, covers) = (trace.is_leaving, S::portions(&trace.held));
+        let mut events: Vec<(u64, Event)> = Vec::with_capacity(mapped.len());
+        for (key, event) in mapped {
+            let (span, kind, part) = &key;
+            let number = hash(&[&span.to_bytes(), &part.to_le_bytes(), kind.as_bytes()]);
+            if !said.spans.contains(&key.0) && said.keys.insert(number) {
+                events.push((number, event));
+            }
         }
-        let Some(trace) = self.traces.get_mut(&id) else { return Vec::new() };
-        let spans: Vec<&Span<'_>> = trace.spans.values().collect();
-        let mapped = map_growing(&spans, &self.mapping, &mut trace.said);
-        let told = &mut trace.told;
-        let events: Vec<Event> =
-            mapped.into_iter().filter_map(|(key, event)| told.insert(key).then_some(event)).collect();
-        let is_of_no_agent = trace.told.is_empty() && !trace.has_open() && trace.is_complete();
-        if is_of_no_agent {
+        let sessions = said.sessions.iter().map(|(span, session)| (*span, session.clone())).collect();
+        let is_of_no_agent = said.keys.is_empty() && !trace.index.has_open() && trace.index.is_complete();
+        trace.said = Some(said);
+        if is_early || is_of_no_agent {
             self.forget(id);
-        } else if matches!(self.tell, Tell::AtOnce(_)) {
-            self.bytes -= trace.forget_told();
+        } else {
+            if matches!(self.tell, Tell::AtOnce(_)) {
+                trace.forget_told::<S>();
+            }
+            self.settle(id);
         }
-        events
+        Ok(Some(Telling { trace: id, events, sessions, covers }))
     }
 
-    /// Whether the trace is a model call alone that another trace tells, of those that are here.
-    fn is_told_elsewhere(&self, id: TraceId) -> bool {
-        let Some(trace) = self.traces.get(&id).filter(|trace| trace.spans.len() == 1) else { return false };
-        let spans: Vec<&Span<'_>> = trace.spans.values().collect();
-        elsewhere::is_lonely(&spans).is_some_and(|lonely| {
-            let during = |nested: &&NestedCall| nested.start <= lonely.start && lonely.end <= Some(nested.end);
-            let candidates = self.nested_calls.iter().rev().filter(during);
-            candidates
-                .filter_map(|nested| self.traces.get(&nested.trace)?.spans.get(&nested.span))
-                .any(|nested| elsewhere::tells(nested, lonely))
+    /// Forgets the traces that have waited longest, untold, until the bounds are kept; how many spans are lost so.
+    pub fn drop_over_bounds(&mut self) -> usize {
+        let over = self.over_bounds();
+        over.into_iter()
+            .map(|id| {
+                let spans = self.traces.get(&id).map_or(0, |trace| trace.index.len());
+                self.forget(id);
+                spans
+            })
+            .sum()
+    }
+
+    /// How many traces have spans that have not been told.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Roughly how many bytes of memory all this takes.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    fn map(&self, id: TraceId, said: &mut Said) -> Result<super::KeyedEvents, String> {
+        let Some(trace) = self.traces.get(&id) else { return Ok(Vec::new()) };
+        self.store.read(&trace.held, |spans| {
+            let is_alone = trace.index.len() == 1;
+            if is_alone && self.is_told_elsewhere(spans) {
+                return Vec::new();
+            }
+            map_growing(spans, &self.mapping, said)
         })
     }
 
-    /// Tells and forgets the traces that have waited longest, until the bounds are kept.
-    fn keep_bounds(&mut self) -> Vec<Event> {
-        if self.bytes <= self.max_bytes {
-            return Vec::new();
-        }
-        let mut ids: Vec<(bool, Instant, TraceId)> =
-            self.traces.iter().map(|(id, trace)| (trace.is_dirty || trace.has_open(), trace.last, *id)).collect();
-        // Those that were told already go first.
-        ids.sort_unstable_by_key(|(waits, last, id)| (*waits, *last, id.to_bytes()));
-        let mut events = Vec::new();
-        for (waits, _, id) in ids {
-            if self.bytes <= self.max_bytes {
-                break;
-            }
-            if waits {
-                crate::once::warn("told-early", || {
-                    format!(
-                        "more than {} bytes of spans wait: the oldest traces are told before they are complete",
-                        self.max_bytes
-                    )
-                });
-                events.extend(self.tell(id));
-            }
-            self.forget(id);
-        }
-        events
-    }
-
-    fn forget(&mut self, id: TraceId) {
-        if let Some(trace) = self.traces.remove(&id) {
-            self.bytes -= trace.bytes;
-        }
-    }
-}
-
-impl Trace {
-    fn new(now: Instant) -> Self {
-        Trace {
-            spans: HashMap::new(),
-            bytes: 0,
-            first: now,
-            last: now,
-            is_dirty: false,
-            is_complete: None,
-            said: Said::default(),
-            told: HashSet::new(),
-        }
-    }
-
-    fn is_due(&mut self, timing: Timing, now: Instant) -> bool {
-        let quiet = now.duration_since(self.last);
-        (quiet >= timing.grace && self.is_complete())
-            || quiet >= timing.idle
-            || now.duration_since(self.first) >= timing.max_wait
-    }
-
-    /// Whether every chain of parents ends at a root, or at a parent in another process.
-    fn is_complete(&mut self) -> bool {
-        let spans = &self.spans;
-        *self.is_complete.get_or_insert_with(|| {
-            spans.values().all(|span| {
-                span.parent.is_none_or(|parent| spans.contains_key(&parent) || span.parent_is_remote == Some(true))
+    /// Whether the trace is a model call alone that another trace tells, of those that are here.
+    fn is_told_elsewhere(&self, spans: &[&Span<'_>]) -> bool {
+        elsewhere::is_lonely(spans).is_some_and(|lonely| {
+            let during = |nested: &&NestedCall| nested.start <= lonely.start && lonely.end <= Some(nested.end);
+            self.nested_calls.iter().rev().filter(during).any(|nested| {
+                let Some(other) = self.traces.get(&nested.trace) else { return false };
+                let tells = |spans: &[&Span<'_>]| {
+                    let mut reports = spans.iter().filter(|span| span.span_id == nested.span);
+                    reports.any(|nested| elsewhere::tells(nested, lonely))
+                };
+                self.store.read(&other.held, tells).unwrap_or(false)
             })
         })
     }
 
-    fn has_open(&self) -> bool {
-        self.spans.values().any(|span| span.end.is_none())
-    }
-
-    /// Forgets spans that have been told and that nothing open hangs on, if there are too many. The bytes that it freed.
-    fn forget_told(&mut self) -> usize {
-        if self.spans.len() <= MAX_TOLD_SPANS {
-            return 0;
+    /// Forgets traces that have been told, until the bounds are kept, and gives those that have waited longest if that is
+    /// not enough: they are forgotten as soon as they have been told.
+    fn over_bounds(&mut self) -> Vec<TraceId> {
+        if self.memory <= self.bounds.bytes {
+            return Vec::new();
         }
-        let mut needed: HashSet<SpanId> = HashSet::new();
-        for span in self.spans.values().filter(|span| span.end.is_none()) {
-            let mut at = Some(span.span_id);
-            while let Some(id) = at.filter(|id| needed.insert(*id)) {
-                at = self.spans.get(&id).and_then(|span| span.parent);
+        let mut all: Vec<(bool, Moment, TraceId)> =
+            self.traces.iter().map(|(id, trace)| (trace.is_dirty || trace.index.has_open(), trace.last, *id)).collect();
+        all.sort_unstable_by_key(|(waits, last, id)| (*waits, *last, id.to_bytes()));
+        let mut early = Vec::new();
+        let mut memory = self.memory;
+        for (waits, _, id) in all {
+            if memory <= self.bounds.bytes {
+                break;
+            }
+            let Some(trace) = self.traces.get_mut(&id) else { continue };
+            memory -= trace.memory;
+            if waits {
+                trace.is_leaving = true;
+                early.push(id);
+            } else {
+                self.forget(id);
             }
         }
-        self.spans.retain(|id, _| needed.contains(id));
-        let bytes = self.spans.values().map(Span::weight).sum();
-        std::mem::replace(&mut self.bytes, bytes).saturating_sub(bytes)
+        if !early.is_empty() {
+            crate::once::warn("told-early", || {
+                let limit = self.bounds.bytes;
+                format!("what waits takes more than {limit} bytes: the oldest traces are told before they are complete")
+            });
+        }
+        early
+    }
+
+    /// Counts a trace's memory and puts it on the agenda anew.
+    fn settle(&mut self, id: TraceId) {
+        let Some(trace) = self.traces.get_mut(&id) else { return };
+        let memory = trace.count_memory::<S>();
+        self.memory = self.memory - std::mem::replace(&mut trace.memory, memory) + memory;
+        let wake = trace.next_wake(self.tell);
+        self.wake_at(id, wake);
+    }
+
+    fn wake_at(&mut self, id: TraceId, wake: Moment) {
+        let Some(trace) = self.traces.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut trace.wake, wake);
+        if before != wake {
+            self.agenda.remove(&(before, id.to_bytes()));
+            if wake != NEVER {
+                self.agenda.insert((wake, id.to_bytes()));
+            }
+        }
+    }
+
+    fn forget(&mut self, id: TraceId) {
+        let Some(trace) = self.traces.remove(&id) else { return };
+        self.agenda.remove(&(trace.wake, id.to_bytes()));
+        self.memory -= trace.memory;
+        self.waiting -= usize::from(trace.is_dirty);
+        let was_told = trace.said.as_ref().is_some_and(|said| !said.keys.is_empty());
+        if was_told && matches!(self.tell, Tell::WhenDue(_)) {
+            self.ledger.note(id, trace.index.spans());
+        }
+        self.store.forget(trace.held);
+    }
+
+    fn moment(&self, now: Instant) -> Moment {
+        Moment::try_from(now.duration_since(self.epoch).as_millis()).unwrap_or(NEVER - 1)
     }
 }
 
+impl<H: Default> Trace<H> {
+    fn new(now: Moment) -> Self {
+        Trace {
+            held: H::default(),
+            index: Index::default(),
+            first: now,
+            last: now,
+            wake: NEVER,
+            memory: 0,
+            is_dirty: false,
+            is_leaving: false,
+            said: None,
+        }
+    }
+
+    fn next_wake(&self, tell: Tell) -> Moment {
+        let after = |moment: Moment, time: Duration| {
+            moment.saturating_add(Moment::try_from(time.as_millis()).unwrap_or(NEVER)).min(NEVER - 1)
+        };
+        match tell {
+            _ if self.is_dirty && self.is_leaving => 0,
+            Tell::AtOnce(_) if self.is_dirty => 0,
+            Tell::AtOnce(_) if self.index.has_open() => NEVER,
+            Tell::AtOnce(remember) => after(self.last, remember),
+            Tell::WhenDue(timing) if self.is_dirty => {
+                let patience = if self.index.is_complete() { timing.grace.min(timing.idle) } else { timing.idle };
+                after(self.last, patience).min(after(self.first, timing.max_wait))
+            }
+            Tell::WhenDue(timing) => after(self.last, timing.idle),
+        }
+    }
+
+    fn count_memory<S: Store<Held = H>>(&self) -> usize {
+        /// Its places in the map and on the agenda.
+        const PLACES: usize = 96;
+        let said = self.said.as_ref().map_or(0, |said| said.memory());
+        PLACES + size_of::<Self>() + self.index.memory() + S::memory(&self.held) + said
+    }
+
+    /// Forgets spans that have been told and that nothing open hangs on, if there are too many.
+    fn forget_told<S: Store<Held = H>>(&mut self) {
+        if self.index.len() > MAX_TOLD_SPANS
+            && let Some(needed) = S::keep_open(&mut self.held)
+        {
+            self.index.retain(|id| needed.contains(&id));
+        }
+    }
+}
+
+fn in_order(ids: impl Iterator<Item = TraceId>) -> Vec<TraceId> {
+    let mut ids: Vec<TraceId> = ids.collect();
+    ids.sort_unstable_by_key(|id| id.to_bytes());
+    ids
+}
+
 /// A span that no dialect recognizes is kept as a link between others: without its content.
-fn lighten(mut span: Span<'static>) -> Span<'static> {
+pub(crate) fn lighten<'s>(mut span: Span<'s>) -> Span<'s> {
     if dialect::read(&span).is_some() || events::has_events_by_hand(&span) {
         return span;
     }
     let said = span.attributes.text(dialect::SESSION_ID).map(|session| session.to_owned());
-    span.attributes = said.into_iter().map(|session| (dialect::SESSION_ID, session)).collect::<Attributes<'static>>();
+    span.attributes = said.into_iter().map(|session| (dialect::SESSION_ID, session)).collect::<Attributes<'s>>();
     span.events = Vec::new();
     span
 }
@@ -330,14 +535,30 @@ mod tests {
             span_id: SpanId::from(id),
             parent: parent.map(SpanId::from),
             start: id,
-            end: Some(100 - id),
+            end: Some(10_000 - id),
             attributes: attributes.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
             ..blank
         }
     }
 
-    fn pending(max_bytes: usize) -> (Pending, Instant) {
-        (Pending::new(Mapping::default(), Tell::WhenDue(Timing::default()), max_bytes), Instant::now())
+    /// A [`Pending`] with what has been told.
+    struct Told(Pending<InMemory>, Instant);
+
+    impl Told {
+        fn add(&mut self, span: Span<'static>, seconds: u32) {
+            self.0.add_span(span, self.1 + seconds * SECOND);
+        }
+
+        fn due(&mut self, seconds: u32) -> Vec<Event> {
+            let now = self.1 + seconds * SECOND;
+            let due = self.0.due(now);
+            due.into_iter().flat_map(|id| self.0.tell(id, now).unwrap().unwrap().events).map(|(_, event)| event).collect()
+        }
+    }
+
+    fn pending(bounds: Bounds) -> Told {
+        let (tell, epoch) = (Tell::WhenDue(Timing::default()), Instant::now());
+        Told(Pending::new(InMemory, Mapping::default(), tell, bounds, epoch), epoch)
     }
 
     fn told(events: &[Event]) -> Vec<String> {
@@ -346,42 +567,83 @@ mod tests {
 
     #[test]
     fn a_call_waits_for_its_run_longer_than_the_grace() {
-        let (mut pending, start) = pending(DEFAULT_MAX_BYTES);
-        pending.add(span(2, Some(1), "chat"), start);
-        assert_eq!(told(&pending.take_due(start + 10 * SECOND)), [""; 0]);
-        pending.add(span(1, None, "invoke_agent"), start + 10 * SECOND);
-        assert_eq!(told(&pending.take_due(start + 11 * SECOND)), [""; 0], "within the grace");
-        let events = pending.take_due(start + 12 * SECOND);
+        let mut pending = pending(Bounds::LIBRARY);
+        pending.add(span(2, Some(1), "chat"), 0);
+        assert_eq!(told(&pending.due(10)), [""; 0]);
+        pending.add(span(1, None, "invoke_agent"), 10);
+        assert_eq!(told(&pending.due(11)), [""; 0], "within the grace");
+        let events = pending.due(12);
         assert_eq!(told(&events), ["agent_start bot", "model_request bot", "model_response bot", "agent_end bot"]);
         assert!(events.iter().all(|event| event.extra("fw_synthetic").is_none()));
     }
 
     #[test]
     fn a_run_that_never_comes_is_waited_for_no_longer_than_the_idle_time() {
-        let (mut pending, start) = pending(DEFAULT_MAX_BYTES);
-        pending.add(span(2, Some(1), "chat"), start);
-        assert_eq!(told(&pending.take_due(start + 29 * SECOND)), [""; 0]);
-        assert_eq!(pending.take_due(start + 30 * SECOND).len(), 4);
+        let mut pending = pending(Bounds::LIBRARY);
+        pending.add(span(2, Some(1), "chat"), 0);
+        assert_eq!(told(&pending.due(29)), [""; 0]);
+        assert_eq!(pending.due(30).len(), 4);
+    }
+
+    #[test]
+    fn spans_that_keep_coming_are_waited_for_no_longer_than_the_maximum() {
+        let mut pending = pending(Bounds::LIBRARY);
+        for second in 0..600 {
+            pending.add(span(1_000 + u64::from(second), Some(1), "chat"), second);
+            assert_eq!(told(&pending.due(second)), [""; 0]);
+        }
+        assert_eq!(pending.due(600).len(), 2 + 2 * 600);
     }
 
     #[test]
     fn a_late_span_adds_its_own_events_and_one_sent_again_adds_none() {
-        let (mut pending, start) = pending(DEFAULT_MAX_BYTES);
-        pending.add(span(1, None, "invoke_agent"), start);
-        assert_eq!(told(&pending.take_due(start + 2 * SECOND)), ["agent_start bot", "agent_end bot"]);
-        pending.add(span(1, None, "invoke_agent"), start + 3 * SECOND);
-        pending.add(span(2, Some(1), "chat"), start + 3 * SECOND);
-        assert_eq!(told(&pending.take_due(start + 5 * SECOND)), ["model_request bot", "model_response bot"]);
+        let mut pending = pending(Bounds::LIBRARY);
+        pending.add(span(1, None, "invoke_agent"), 0);
+        assert_eq!(told(&pending.due(2)), ["agent_start bot", "agent_end bot"]);
+        pending.add(span(1, None, "invoke_agent"), 3);
+        pending.add(span(2, Some(1), "chat"), 3);
+        assert_eq!(told(&pending.due(5)), ["model_request bot", "model_response bot"]);
+    }
+
+    #[test]
+    fn a_span_sent_again_when_its_trace_is_forgotten_tells_nothing_but_who_the_others_belong_to() {
+        let mut pending = pending(Bounds::LIBRARY);
+        pending.add(span(1, None, "invoke_agent"), 0);
+        assert_eq!(pending.due(2).len(), 2);
+        assert_eq!(pending.due(40).len(), 0);
+        assert!(pending.0.traces.is_empty() && pending.0.agenda.is_empty() && pending.0.memory == 0);
+        pending.add(span(1, None, "invoke_agent"), 50);
+        assert!(pending.0.traces.is_empty());
+        pending.add(span(2, Some(1), "chat"), 51);
+        pending.add(span(1, None, "invoke_agent"), 51);
+        assert_eq!(told(&pending.due(53)), ["model_request bot", "model_response bot"]);
     }
 
     #[test]
     fn over_the_bound_the_oldest_trace_is_told_early() {
-        let (mut pending, start) = pending(span(1, None, "invoke_agent").weight());
-        pending.add(span(1, None, "invoke_agent"), start);
-        assert_eq!(told(&pending.take_due(start)), [""; 0]);
-        pending.add(Span { trace_id: TraceId::from(2), ..span(1, None, "invoke_agent") }, start + SECOND);
-        let events = pending.take_due(start + SECOND);
+        let mut pending = pending(Bounds { bytes: 1_300, ..Bounds::LIBRARY });
+        pending.add(span(1, None, "invoke_agent"), 0);
+        assert_eq!(told(&pending.due(0)), [""; 0]);
+        pending.add(Span { trace_id: TraceId::from(2), ..span(1, None, "invoke_agent") }, 1);
+        let events = pending.due(1);
         assert_eq!(told(&events), ["agent_start bot", "agent_end bot"]);
         assert_eq!(&*events[0].session_id, &TraceId::from(1).to_string());
+        assert_eq!(pending.0.traces.len(), 1, "the newer one waits on");
+    }
+
+    #[test]
+    fn a_trace_beyond_its_bound_is_told_in_parts_that_repeat_nothing() {
+        let mut pending = pending(Bounds { trace_spans: 2, ..Bounds::LIBRARY });
+        let mut events = Vec::new();
+        for id in 2..=11 {
+            pending.add(span(id, Some(1), "chat"), 0);
+            events.extend(pending.due(0));
+        }
+        pending.add(span(2, Some(1), "chat"), 0);
+        events.extend(pending.due(30));
+        let calls: std::collections::HashSet<String> =
+            events.iter().filter(|event| event.kind.name() == "model_request").map(|event| format!("{event:?}")).collect();
+        assert_eq!((calls.len(), pending.0.traces.len()), (10, 1));
+        assert_eq!(events.iter().filter(|event| event.kind.name() == "model_request").count(), 10);
     }
 }

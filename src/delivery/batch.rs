@@ -1,0 +1,85 @@
+//! Events on their way to the sink, and what is noted of them.
+
+use std::sync::Arc;
+
+use crate::event::BATCH_LIMIT;
+use crate::span::{SpanId, TraceId};
+use crate::trace::pending::{InMemory, Store};
+
+/// Lines that are written together, at most [`BATCH_LIMIT`] bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    pub lines: Vec<u8>,
+    /// What the lines tell.
+    pub told: Vec<Told>,
+    /// Its name, once it has one.
+    pub stem: Option<String>,
+}
+
+/// Events of one trace that a batch tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub trace: TraceId,
+    /// The events, by their numbers.
+    pub keys: Vec<u64>,
+    /// The sessions that are said from now on, by the span of the root.
+    pub sessions: Vec<(SpanId, Arc<str>)>,
+    /// How many portions of the trace have been told with this, all of them together; 0 if more of them follows.
+    pub covers: usize,
+}
+
+impl Batch {
+    /// Batches of lines that are events already.
+    pub fn of(lines: &[u8]) -> Vec<Batch> {
+        let mut batches: Vec<Batch> = Vec::new();
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            if batches.last().is_none_or(|batch| !batch.has_room(line.len())) {
+                batches.push(Batch::default());
+            }
+            batches.last_mut().into_iter().for_each(|batch| batch.lines.extend_from_slice(line));
+        }
+        batches
+    }
+
+    /// Whether so many bytes more fit, into a batch that has no name yet. Anything fits into an empty one.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.stem.is_none() && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_LIMIT)
+    }
+
+    /// Notes what some of its lines tell.
+    pub fn note(&mut self, told: Told) {
+        if !told.keys.is_empty() || told.covers > 0 {
+            self.told.push(told);
+        }
+    }
+}
+
+/// A store that notes what has been told of the spans that it keeps.
+pub(crate) trait Notes: Store + Send + 'static {
+    /// Whether spans that wait are still there for the next process.
+    const OUTLIVES_PROCESS: bool;
+
+    /// Notes that a batch is about to be written, and under which name; once for each batch.
+    ///
+    /// # Errors
+    /// In words, if that could not be noted. The batch must wait.
+    fn begin(&mut self, batch: &mut Batch) -> Result<Option<String>, String>;
+
+    /// Notes that it has been written.
+    fn done(&mut self, batch: &Batch);
+
+    /// Called now and then, to tidy up.
+    fn tick(&mut self);
+}
+
+impl Notes for InMemory {
+    const OUTLIVES_PROCESS: bool = false;
+
+    fn begin(&mut self, _: &mut Batch) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
+    fn done(&mut self, _: &Batch) {}
+
+    fn tick(&mut self) {}
+}
