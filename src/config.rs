@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::encode::Policy;
 use crate::exception::{Class, Pattern, PatternError};
@@ -131,6 +132,8 @@ pub struct Settings {
     pub error_events: Option<ErrorEvents>,
     /// See [`Config::with_exception`].
     pub exceptions: Exceptions,
+    /// The settings of `failproof-otel serve`, which reads them itself.
+    pub serve: IgnoredAny,
 }
 
 /// Exceptions of the user's own, by what they mean.

@@ -149,11 +149,7 @@ impl<S: Notes> Delivery<S> {
     }
 
     /// Hands spans over that are to be taken, however many wait: so many bytes. `false` if the thread has ended.
-    pub fn post(
-        &self,
-        bytes: usize,
-        add: impl FnOnce(&mut Pending<S>, Instant) -> usize + Send + 'static,
-    ) -> bool {
+    pub fn post(&self, bytes: usize, add: impl FnOnce(&mut Pending<S>, Instant) -> usize + Send + 'static) -> bool {
         self.queued.bytes.fetch_add(bytes, Ordering::AcqRel);
         let is_sent = self.tell(Message::Add(bytes, Box::new(add)));
         if !is_sent {
@@ -219,7 +215,10 @@ impl<S: Notes> Delivery<S> {
 
 impl<S: Notes> std::fmt::Debug for Delivery<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Delivery").field("queued", &self.queued).field("counters", &self.counters).finish_non_exhaustive()
+        f.debug_struct("Delivery")
+            .field("queued", &self.queued)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }
 
@@ -291,7 +290,9 @@ impl<S: Notes> Worker<S> {
             if lost > 0 {
                 self.counters.spans_lost.fetch_add(lost as u64, Ordering::Relaxed);
                 let sink = &self.sink;
-                crate::once::warn("waiting-full", || format!("{} failed for too long: spans are lost", sink.describe()));
+                crate::once::warn("waiting-full", || {
+                    format!("{} failed for too long: spans are lost", sink.describe())
+                });
             }
         }
         self.pending.store.tick();
@@ -308,7 +309,9 @@ impl<S: Notes> Worker<S> {
         let result = self.deliver_now(complete);
         let waiting = self.pending.waiting();
         if waiting > 0 {
-            tracing::info!("{waiting} traces wait on disk for the rest of their spans: they are told after the next start");
+            tracing::info!(
+                "{waiting} traces wait on disk for the rest of their spans: they are told after the next start"
+            );
         }
         result
     }

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 /// The files hold what users said: nobody else reads them.
@@ -57,10 +57,32 @@ impl Directory {
     /// [`DiskError::Refused`] if it is a symbolic link or no directory, belongs to a user other than this one and root, or
     /// others may write in it.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
+        Directory::look_at(path, || create_directory(path))
+    }
+
+    /// What keeps it from being opened and written to, as far as that shows without making anything.
+    ///
+    /// # Errors
+    /// As for [`Directory::open`]; and if this user may not write in it, or where it would have to be made.
+    pub fn check(path: &Path) -> Result<(), DiskError> {
+        let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
+        let place = path.ancestors().find(is_there).unwrap_or(path);
+        if place == path {
+            Directory::look_at(path, || Err(ErrorKind::NotFound.into()))?;
+        }
+        let failed =
+            |source: Errno| DiskError::Failed { action: "write in", path: place.to_owned(), source: source.into() };
+        // The second for an ancestor that is no directory.
+        rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK)
+            .and_then(|()| rustix::fs::open(place, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
+            .map_or_else(|cause| Err(failed(cause)), |_| Ok(()))
+    }
+
+    fn look_at(path: &Path, make: impl Fn() -> io::Result<()>) -> Result<Self, DiskError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || rustix::fs::open(path, flags, Mode::empty());
         let opened = open().or_else(|cause| match cause {
-            Errno::NOENT => create_directory(path).and_then(|()| Ok(open()?)),
+            Errno::NOENT => make().and_then(|()| Ok(open()?)),
             cause => Err(cause.into()),
         });
         let refused = |why: &str| Err(DiskError::Refused { path: path.to_owned(), why: why.to_owned() });

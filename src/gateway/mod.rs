@@ -23,7 +23,7 @@ mod refused;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,12 +37,18 @@ use crate::sink::Sink;
 use crate::trace::Timing;
 use crate::trace::pending::{Bounds, InMemory, Tell};
 
+/// Where OTLP/gRPC is served.
+pub(crate) const DEFAULT_GRPC: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4317);
+/// Where OTLP/HTTP is served.
+pub(crate) const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4318);
 /// How many bytes a request may have, before and after decompression: what the OTLP specification recommends.
-const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
+pub(crate) const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
 /// How long a body may take to arrive.
-const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many bytes of spans wait for the rest of their trace.
+pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = Bounds::LIBRARY.bytes;
 /// How long the sink may take for all that is left at the end.
-const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a [`Gateway`] is made of. Start from [`Options::new`] and change what shall differ.
 #[non_exhaustive]
@@ -57,6 +63,8 @@ pub struct Options {
     pub read_timeout: Duration,
     /// How many bytes of spans may wait for the rest of their trace; beyond, the oldest traces are written as they are.
     pub max_waiting_bytes: usize,
+    /// How long the sink may take at the end for all that is left. 20 seconds by default.
+    pub drain_timeout: Duration,
     /// How long spans wait for the rest of their trace.
     pub timing: Timing,
     /// How spans become events.
@@ -69,11 +77,12 @@ impl Options {
     /// The defaults, with events going to `sink`.
     pub fn new(sink: Box<dyn Sink>) -> Self {
         Options {
-            grpc: Some((Ipv4Addr::LOCALHOST, 4317).into()),
-            http: Some((Ipv4Addr::LOCALHOST, 4318).into()),
+            grpc: Some(DEFAULT_GRPC),
+            http: Some(DEFAULT_HTTP),
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             read_timeout: DEFAULT_READ_TIMEOUT,
-            max_waiting_bytes: Bounds::LIBRARY.bytes,
+            max_waiting_bytes: DEFAULT_MAX_WAITING_BYTES,
+            drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             timing: Timing::default(),
             config: Config::default(),
             sink,
@@ -86,6 +95,7 @@ pub struct Gateway {
     grpc: Option<Listener>,
     http: Option<Listener>,
     admission: Arc<Admission>,
+    drain_timeout: Duration,
 }
 
 struct Listener {
@@ -151,10 +161,21 @@ impl Gateway {
         let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
         let http = Listener::open(options.http, "OTLP/HTTP").await?;
         let tell = Tell::WhenDue(options.timing);
-        let delivery = Delivery::start(options.config, InMemory, tell, Bounds { bytes: options.max_waiting_bytes, ..Bounds::LIBRARY }, options.sink)
-            .map_err(GatewayError::Thread)?;
+        let delivery = Delivery::start(
+            options.config,
+            InMemory,
+            tell,
+            Bounds { bytes: options.max_waiting_bytes, ..Bounds::LIBRARY },
+            options.sink,
+        )
+        .map_err(GatewayError::Thread)?;
         let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
-        Ok(Gateway { grpc, http, admission: Arc::new(Admission::new(delivery, limits)) })
+        Ok(Gateway {
+            grpc,
+            http,
+            admission: Arc::new(Admission::new(delivery, limits)),
+            drain_timeout: options.drain_timeout,
+        })
     }
 
     /// Where OTLP/gRPC is served, with the real port; `None` if it was not asked for.
@@ -177,7 +198,7 @@ impl Gateway {
         connections::serve(sockets, &self.admission, shutdown).await;
         // The sink blocks: not on a thread that runs tasks.
         let admission = self.admission.clone();
-        let stopped = tokio::task::spawn_blocking(move || admission.stop(DRAIN_LIMIT)).await;
+        let stopped = tokio::task::spawn_blocking(move || admission.stop(self.drain_timeout)).await;
         let summary = self.admission.summary();
         match stopped.unwrap_or(Err(DeliveryError::Stopped)) {
             // Batches that found the queue full were refused, and their clients told to send them again.

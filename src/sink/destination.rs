@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Sink, SinkError, Spool, Stdout};
+use super::{Home, Sink, SinkError, Spool, Stdout};
 
 /// Where events shall go: `spool`, `spool:DIR` or `stdout`.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,6 +26,20 @@ impl Destination {
             Destination::Spool(None) => Box::new(Spool::open_default()?),
             Destination::Stdout => Box::new(Stdout),
         })
+    }
+}
+
+impl Destination {
+    /// What keeps it from being opened, as far as that shows without making anything.
+    ///
+    /// # Errors
+    /// As for [`Destination::open`].
+    pub fn check(&self) -> Result<(), SinkError> {
+        match self {
+            Destination::Spool(Some(directory)) => Spool::check(directory),
+            Destination::Spool(None) => Spool::check(&Home::from_env().ok_or(SinkError::NoHome)?.spool()),
+            Destination::Stdout => Ok(()),
+        }
     }
 }
 

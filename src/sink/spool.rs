@@ -32,7 +32,21 @@ impl Spool {
     /// If no file can be created there; or if the directory is a symbolic link, no directory, belongs to a user other
     /// than this one and root, or can be written by others.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, SinkError> {
-        let directory = directory.as_ref();
+        let spool = Spool::at(directory.as_ref())?;
+        // A draft that goes at once shows now, and not at the first batch, whether this place will do.
+        drop(Draft::create(spool.look()?, stems())?);
+        Ok(spool)
+    }
+
+    /// What keeps it from being opened, as far as that shows without making anything.
+    ///
+    /// # Errors
+    /// As [`Spool::open`].
+    pub(super) fn check(directory: &Path) -> Result<(), SinkError> {
+        Ok(Directory::check(&Spool::at(directory)?.directory)?)
+    }
+
+    fn at(directory: &Path) -> Result<Self, SinkError> {
         let absolute = std::path::absolute(directory).map_err(|source| SinkError::Spool {
             action: "find",
             path: directory.to_owned(),
@@ -40,10 +54,7 @@ impl Spool {
             source,
         })?;
         // From its components: a slash at the end would make the system look through a symbolic link.
-        let spool = Spool { directory: absolute.components().collect() };
-        // A draft that goes at once shows now, and not at the first batch, whether this place will do.
-        drop(Draft::create(spool.look()?, stems())?);
-        Ok(spool)
+        Ok(Spool { directory: absolute.components().collect() })
     }
 
     /// The spool of the Failproof home ([`Home::from_env`]).

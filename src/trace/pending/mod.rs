@@ -224,8 +224,7 @@ impl<S: Store> Pending<S> {
         if !told.is_empty() {
             trace.said.get_or_insert_default().spans.extend(told);
         }
-        let is_too_big =
-            trace.index.len() > self.bounds.trace_spans || S::bytes(&trace.held) > self.bounds.trace_bytes;
+        let is_too_big = trace.index.len() > self.bounds.trace_spans || S::bytes(&trace.held) > self.bounds.trace_bytes;
         if is_too_big && !trace.is_leaving {
             trace.is_leaving = true;
             crate::once::warn("trace-too-big", || {
@@ -552,7 +551,10 @@ mod tests {
         fn due(&mut self, seconds: u32) -> Vec<Event> {
             let now = self.1 + seconds * SECOND;
             let due = self.0.due(now);
-            due.into_iter().flat_map(|id| self.0.tell(id, now).unwrap().unwrap().events).map(|(_, event)| event).collect()
+            due.into_iter()
+                .flat_map(|id| self.0.tell(id, now).unwrap().unwrap().events)
+                .map(|(_, event)| event)
+                .collect()
         }
     }
 
@@ -641,8 +643,11 @@ mod tests {
         }
         pending.add(span(2, Some(1), "chat"), 0);
         events.extend(pending.due(30));
-        let calls: std::collections::HashSet<String> =
-            events.iter().filter(|event| event.kind.name() == "model_request").map(|event| format!("{event:?}")).collect();
+        let calls: std::collections::HashSet<String> = events
+            .iter()
+            .filter(|event| event.kind.name() == "model_request")
+            .map(|event| format!("{event:?}"))
+            .collect();
         assert_eq!((calls.len(), pending.0.traces.len()), (10, 1));
         assert_eq!(events.iter().filter(|event| event.kind.name() == "model_request").count(), 10);
     }

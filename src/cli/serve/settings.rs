@@ -1,0 +1,61 @@
+//! The settings of `serve`, a row each; see [`super::super::sources`] for what a row gives beside its flag.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::super::logs::LogFormat;
+use super::super::units::{Size, Time};
+use crate::gateway;
+use crate::sink::Destination;
+use crate::trace::Timing;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Settings of the gateway")]
+pub(in crate::cli) struct Settings {
+    /// Where OTLP/gRPC is served.
+    #[arg(long, value_name = "ADDRESS", default_value_t = gateway::DEFAULT_GRPC)]
+    pub grpc: SocketAddr,
+    /// Where OTLP/HTTP is served (/v1/traces).
+    #[arg(long, value_name = "ADDRESS", default_value_t = gateway::DEFAULT_HTTP)]
+    pub http: SocketAddr,
+    /// Where events go: spool, spool:DIR or stdout; the example prints them.
+    #[arg(long, value_name = "SINK", default_value = "spool", default_value_if("example", "true", "stdout"))]
+    pub to: Destination,
+    /// How long a complete trace waits for late spans: 500ms, 2s, 10m.
+    #[arg(long, value_name = "TIME", default_value_t = Time(Timing::default().grace))]
+    pub grace: Time,
+    /// How long a trace waits for a parent that does not come, since its last span.
+    #[arg(long, value_name = "TIME", default_value_t = Time(Timing::default().idle))]
+    pub idle_timeout: Time,
+    /// How long a trace waits at most.
+    #[arg(long, value_name = "TIME", default_value_t = Time(Timing::default().max_wait))]
+    pub max_wait: Time,
+    /// How many bytes of spans wait for the rest of their trace; beyond, the oldest are written as they are.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_WAITING_BYTES))]
+    pub max_waiting_bytes: Size,
+    /// How many bytes a request may have, before and after decompression.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_BODY_BYTES))]
+    pub max_body_bytes: Size,
+    /// How long the body of a request may take to arrive.
+    #[arg(long, value_name = "TIME", default_value_t = Time(gateway::DEFAULT_READ_TIMEOUT))]
+    pub read_timeout: Time,
+    /// How long the sink may take at the end for all that is left.
+    #[arg(long, value_name = "TIME", default_value_t = Time(gateway::DEFAULT_DRAIN_TIMEOUT))]
+    pub drain_timeout: Time,
+    /// How the log is written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub log_format: LogFormat,
+}
+
+impl Settings {
+    /// What a gateway is made of, but for its sink and its mapping.
+    pub fn apply(&self, options: &mut gateway::Options) {
+        (options.grpc, options.http) = (Some(self.grpc), Some(self.http));
+        options.timing = Timing { grace: self.grace.0, idle: self.idle_timeout.0, max_wait: self.max_wait.0 };
+        options.max_waiting_bytes = self.max_waiting_bytes.0;
+        options.max_body_bytes = self.max_body_bytes.0;
+        options.read_timeout = self.read_timeout.0;
+        options.drain_timeout = self.drain_timeout.0;
+    }
+}
