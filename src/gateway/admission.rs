@@ -118,12 +118,15 @@ impl Admission {
                     });
                 }
             }
-            Err(refused) => {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-                crate::once::warn(refused.answer().kind, || format!("a request from {peer} was refused: {refused}"));
-                tracing::debug!("a request from {peer} was refused: {refused}");
-            }
+            Err(refused) => self.note_refused(refused, peer),
         }
+    }
+
+    /// Counts a request that was refused.
+    pub fn note_refused(&self, refused: &Refused, peer: SocketAddr) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        crate::once::warn(refused.answer().kind, || format!("a request from {peer} was refused: {refused}"));
+        tracing::debug!("a request from {peer} was refused: {refused}");
     }
 
     /// Writes all that waits and ends the delivery. Blocks until then.

@@ -95,7 +95,7 @@ fn success(accepted: &Accepted) -> Response<Body> {
     response
 }
 
-fn failure(refused: &Refused) -> Response<Body> {
+pub(super) fn failure(refused: &Refused) -> Response<Body> {
     let answer = refused.answer();
     let message = refused.to_string();
     let details = match answer.retry {

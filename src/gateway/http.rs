@@ -2,18 +2,22 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use prost::Message;
 use serde::Serialize;
 
 use super::admission::{Accepted, Admission, Format};
-use super::body;
+use super::body::{self, Limits};
 use super::connections::Body;
 use super::messages::{ExportResponse, Status};
 use super::refused::{Refused, shorten};
@@ -22,7 +26,10 @@ use crate::otlp::decompress::Encoding;
 /// Where spans are sent.
 pub(super) const TRACES: &str = "/v1/traces";
 /// Where to ask whether the gateway is alive.
-const HEALTH: &str = "/healthz";
+pub(super) const HEALTH: &str = "/healthz";
+/// What of a body is still read for a client that may not send one: a usual batch, so that the client, which may read
+/// the answer only when it has sent everything, sees it.
+const UNWANTED: Limits = Limits { bytes: 1 << 20, time: Duration::from_secs(5) };
 
 pub(super) async fn respond(
     request: Request<Incoming>,
@@ -41,6 +48,19 @@ pub(super) async fn respond(
         Ok(accepted) => answer(StatusCode::OK, format.content_type(), format.write(&ExportResponse::from(&accepted))),
         Err(refused) => failure(&refused, format),
     }
+}
+
+/// Answers a request that may not be looked at.
+pub(super) async fn refuse(request: Request<Incoming>, refused: &Refused) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let mut response = failure(refused, Format::of(&head.headers).unwrap_or(Format::Json));
+    // Whoever asks before sending sends nothing.
+    if !head.headers.contains_key(EXPECT) && body.size_hint().lower() <= UNWANTED.bytes as u64 {
+        body::discard(body, UNWANTED).await;
+    } else if head.version < Version::HTTP_2 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 async fn export(head: &Parts, body: Incoming, admission: &Arc<Admission>) -> Result<Accepted, Refused> {
@@ -123,6 +143,9 @@ fn failure(refused: &Refused, format: Format) -> Response<Body> {
         }
         Refused::Encoding { .. } => {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd"));
+        }
+        Refused::Token => {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         _ => {}
     }

@@ -3,6 +3,8 @@
 //! | module | does |
 //! |---|---|
 //! | `connections` | accepts connections, speaks HTTP/1.1 and HTTP/2 on them, ends them in good order |
+//! | `access` | who may talk to the gateway: tokens, and no web pages |
+//! | `tls`, `secret` | certificates and keys from files, files that nobody else may read |
 //! | `grpc`, `http` | the two transports: what a request says, and how an answer is written |
 //! | `body` | reads a body within a size and a time |
 //! | `admission` | unpacks, decodes and hands over to the delivery: the same for both transports |
@@ -13,6 +15,7 @@
 //! transports share one bounded path from the body to the decoder, which borrows from the very bytes that arrived. Both
 //! are served at both addresses, for a request says which it is: a client with the wrong port is served all the same.
 
+mod access;
 mod admission;
 mod body;
 mod connections;
@@ -20,17 +23,23 @@ mod grpc;
 mod http;
 mod messages;
 mod refused;
+mod secret;
+mod tls;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use self::access::Access;
 use self::admission::Admission;
 use self::body::Limits;
+use self::connections::Service;
+pub use self::tls::Tls;
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryError};
 use crate::sink::Sink;
@@ -43,7 +52,9 @@ pub(crate) const DEFAULT_GRPC: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr:
 pub(crate) const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4318);
 /// How many bytes a request may have, before and after decompression: what the OTLP specification recommends.
 pub(crate) const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
-/// How long a body may take to arrive.
+/// How many connections are served at once.
+pub(crate) const DEFAULT_MAX_CONNECTIONS: usize = 1_024;
+/// How long the head of a request may take to arrive, and then its body.
 pub(crate) const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many bytes of spans wait for the rest of their trace.
 pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = Bounds::LIBRARY.bytes;
@@ -59,8 +70,18 @@ pub struct Options {
     pub http: Option<SocketAddr>,
     /// How many bytes a request may have, before and after decompression. 64 MiB by default.
     pub max_body_bytes: usize,
-    /// How long a body may take to arrive. 30 seconds by default.
+    /// How long a client may take for its handshake, for the head of a request, and for its body. 30 seconds by default.
     pub read_timeout: Duration,
+    /// How many connections are served at once; more wait until one ends. 1,024 by default.
+    pub max_connections: usize,
+    /// A file with tokens, one a line, of which a request must show one as `Authorization: Bearer TOKEN`. Nobody but the
+    /// user of this process may be able to read it.
+    pub auth_token_file: Option<PathBuf>,
+    /// Whether addresses other than loopback may be served without tokens or certificates of clients: whoever reaches
+    /// them can write events. `false` by default.
+    pub insecure_no_auth: bool,
+    /// How connections are encrypted; not at all by default.
+    pub tls: Option<Tls>,
     /// How many bytes of spans may wait for the rest of their trace; beyond, the oldest traces are written as they are.
     pub max_waiting_bytes: usize,
     /// How long the sink may take at the end for all that is left. 20 seconds by default.
@@ -81,6 +102,10 @@ impl Options {
             http: Some(DEFAULT_HTTP),
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             read_timeout: DEFAULT_READ_TIMEOUT,
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+            auth_token_file: None,
+            insecure_no_auth: false,
+            tls: None,
             max_waiting_bytes: DEFAULT_MAX_WAITING_BYTES,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             timing: Timing::default(),
@@ -94,7 +119,7 @@ impl Options {
 pub struct Gateway {
     grpc: Option<Listener>,
     http: Option<Listener>,
-    admission: Arc<Admission>,
+    service: Service,
     drain_timeout: Duration,
 }
 
@@ -126,6 +151,23 @@ pub enum GatewayError {
     /// Neither address was given.
     #[error("nothing to listen on; give an address for gRPC, for HTTP or for both")]
     NoAddress,
+    /// An address that others can reach, and nothing that says who may write.
+    #[error(
+        "{0} can be reached by others, and whoever reaches it could write events; give a file of tokens \
+         (--auth-token-file) or authorities of clients (--tls-client-ca), listen on 127.0.0.1, or accept it \
+         (--insecure-no-auth)"
+    )]
+    Unguarded(SocketAddr),
+    /// A file of tokens, certificates or keys that is of no use.
+    #[error("{} cannot be {purpose}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What it should have been.
+        purpose: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An address cannot be listened on.
     #[error("cannot listen on {address} for {transport}: {source}; {}", remedy(source))]
     Listen {
@@ -153,10 +195,21 @@ impl Gateway {
     /// Opens the addresses. Connections wait in the system's queue until [`Gateway::serve`].
     ///
     /// # Errors
-    /// If an address cannot be listened on, or no thread can be started.
+    /// If an address cannot be listened on or others could write there unasked, a file of tokens or keys is of no use,
+    /// or no thread can be started.
     pub async fn bind(options: Options) -> Result<Self, GatewayError> {
         if options.grpc.is_none() && options.http.is_none() {
             return Err(GatewayError::NoAddress);
+        }
+        let (tokens, tls) = (options.auth_token_file, options.tls);
+        let guards = tokio::task::spawn_blocking(move || {
+            let has_certificates = tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+            let tls = tls.map(|tls| tls.load()).transpose()?;
+            Ok((Access::load(tokens.as_deref(), has_certificates)?, tls))
+        });
+        let (access, tls) = guards.await.map_err(|error| GatewayError::Thread(io::Error::other(error)))??;
+        for address in [options.grpc, options.http].into_iter().flatten() {
+            guard(address, &access, tls.is_some(), options.insecure_no_auth)?;
         }
         let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
         let http = Listener::open(options.http, "OTLP/HTTP").await?;
@@ -170,12 +223,14 @@ impl Gateway {
         )
         .map_err(GatewayError::Thread)?;
         let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
-        Ok(Gateway {
-            grpc,
-            http,
+        let service = Service {
             admission: Arc::new(Admission::new(delivery, limits)),
-            drain_timeout: options.drain_timeout,
-        })
+            access,
+            tls,
+            max_connections: options.max_connections.max(1),
+            head_limit: options.read_timeout,
+        };
+        Ok(Gateway { grpc, http, service, drain_timeout: options.drain_timeout })
     }
 
     /// Where OTLP/gRPC is served, with the real port; `None` if it was not asked for.
@@ -195,11 +250,12 @@ impl Gateway {
     /// If not all events could be written at the end.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<Summary, GatewayError> {
         let sockets = [self.grpc, self.http].map(|listener| listener.map(|listener| listener.socket));
-        connections::serve(sockets, &self.admission, shutdown).await;
+        let admission = self.service.admission.clone();
+        connections::serve(sockets, self.service, shutdown).await;
         // The sink blocks: not on a thread that runs tasks.
-        let admission = self.admission.clone();
-        let stopped = tokio::task::spawn_blocking(move || admission.stop(self.drain_timeout)).await;
-        let summary = self.admission.summary();
+        let (stopping, limit) = (admission.clone(), self.drain_timeout);
+        let stopped = tokio::task::spawn_blocking(move || stopping.stop(limit)).await;
+        let summary = admission.summary();
         match stopped.unwrap_or(Err(DeliveryError::Stopped)) {
             // Batches that found the queue full were refused, and their clients told to send them again.
             Ok(()) | Err(DeliveryError::Lost(_)) => Ok(summary),
@@ -217,6 +273,22 @@ impl Listener {
         };
         opened.await.map(Some).map_err(|source| GatewayError::Listen { address, transport, source })
     }
+}
+
+/// Whether an address may be served as it is guarded.
+fn guard(address: SocketAddr, access: &Access, is_tls: bool, is_accepted: bool) -> Result<(), GatewayError> {
+    if address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    if access.is_open() && !is_accepted {
+        return Err(GatewayError::Unguarded(address));
+    }
+    if access.is_open() {
+        tracing::warn!("{address} is open: whoever reaches it can write events");
+    } else if !is_tls {
+        tracing::warn!("tokens travel to {address} in the clear: use TLS unless something in front of it does");
+    }
+    Ok(())
 }
 
 impl fmt::Display for Summary {

@@ -14,6 +14,16 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Why a request is not taken. The texts are for whoever runs the sender.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
+    #[error("no token of this gateway; send `Authorization: Bearer TOKEN` with one from its token file")]
+    Token,
+    /// Nothing but a browser says where its page comes from.
+    #[error("a web page ({found}) may not talk to this gateway; send spans from a program or through a Collector")]
+    Origin { found: String },
+    /// A name that somebody else may have made to point here.
+    #[error(
+        "host {found:?} is a name that anybody may have given to this machine; use its address or localhost, or start the gateway with a token file"
+    )]
+    Host { found: String },
     /// A path or a service that is not ours.
     #[error(
         "nothing is served at {path}; POST spans to {}, or send them by gRPC to {}",
@@ -64,6 +74,9 @@ impl Refused {
     /// that is here.
     pub fn answer(&self) -> Answer {
         let (kind, code, status) = match self {
+            Refused::Token => ("request-token", Code::Unauthenticated, StatusCode::UNAUTHORIZED),
+            Refused::Origin { .. } => ("request-origin", Code::PermissionDenied, StatusCode::FORBIDDEN),
+            Refused::Host { .. } => ("request-host", Code::PermissionDenied, StatusCode::FORBIDDEN),
             Refused::Unknown { .. } => ("request-unknown-path", Code::Unimplemented, StatusCode::NOT_FOUND),
             Refused::Method { .. } => ("request-method", Code::Unimplemented, StatusCode::METHOD_NOT_ALLOWED),
             Refused::ContentType { .. } => {

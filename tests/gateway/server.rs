@@ -137,7 +137,7 @@ impl Server {
     }
 }
 
-async fn channel(address: SocketAddr) -> Channel {
+pub async fn channel(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
@@ -183,6 +183,10 @@ impl Reply {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn has_header_of(&self, family: &str) -> bool {
+        self.headers.iter().any(|(key, _)| key.starts_with(family))
     }
 
     pub fn content_type(&self) -> &str {
