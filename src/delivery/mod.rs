@@ -46,7 +46,8 @@ enum Message<S: Notes> {
     /// Lines that are events already.
     Events(Vec<u8>, Answer),
     Flush(Answer),
-    Stop(Answer),
+    /// With the time until which the sink may go on in the background.
+    Stop(Instant, Answer),
 }
 
 /// Why not all has been delivered.
@@ -178,7 +179,9 @@ impl<S: Notes> Delivery<S> {
         let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Err(DeliveryError::Stopped);
         };
-        let result = self.ask(Message::Stop, timeout);
+        // Before the caller stops waiting, so that it learns the result.
+        let close_at = Instant::now() + timeout - timeout / 10;
+        let result = self.ask(|answer| Message::Stop(close_at, answer), timeout);
         if result != Err(DeliveryError::Timeout(timeout)) {
             // The answer was its last act.
             let _ = thread.join();
@@ -258,14 +261,14 @@ impl<S: Notes> Worker<S> {
                     let complete = self.pending.complete();
                     let _ = answer.send(self.deliver_now(complete));
                 }
-                Ok(Message::Stop(answer)) => {
-                    let _ = answer.send(self.end());
+                Ok(Message::Stop(close_at, answer)) => {
+                    let _ = answer.send(self.end(close_at));
                     return;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // Everybody who could send has gone without a word: as good as a stop.
                 Err(RecvTimeoutError::Disconnected) => {
-                    let _ = self.end();
+                    let _ = self.end(Instant::now());
                     return;
                 }
             }
@@ -300,13 +303,12 @@ impl<S: Notes> Worker<S> {
         self.counters.bytes_waiting.store(self.pending.memory(), Ordering::Relaxed);
     }
 
-    fn end(&mut self) -> Result<(), DeliveryError> {
-        if !S::OUTLIVES_PROCESS {
-            let all = self.pending.close(nanoseconds_now());
-            return self.deliver_now(all);
+    fn end(&mut self, close_at: Instant) -> Result<(), DeliveryError> {
+        let last = if S::OUTLIVES_PROCESS { self.pending.complete() } else { self.pending.close(nanoseconds_now()) };
+        let result = self.deliver_now(last);
+        if let Err(unsent) = self.sink.close(close_at) {
+            tracing::warn!("{unsent}");
         }
-        let complete = self.pending.complete();
-        let result = self.deliver_now(complete);
         let waiting = self.pending.waiting();
         if waiting > 0 {
             tracing::info!(

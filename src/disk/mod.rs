@@ -12,8 +12,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Access, AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 /// The files hold what users said: nobody else reads them.
@@ -48,6 +49,13 @@ pub(crate) struct Directory {
 pub(crate) struct NewFile {
     path: PathBuf,
     file: File,
+}
+
+/// What is known of a file from the outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileFacts {
+    pub bytes: u64,
+    pub modified: SystemTime,
 }
 
 impl Directory {
@@ -134,6 +142,35 @@ impl Directory {
             renamed => Ok(renamed?),
         };
         step(&self.path, Step::Rename(from, to), rename).map_err(self.failed("rename", from))
+    }
+
+    /// Moves a file into another directory of the same file system, over what has its name there.
+    ///
+    /// # Errors
+    /// If it cannot be moved. One that is gone already is no error.
+    pub fn move_to(&self, other: &Directory, name: &str) -> Result<(), DiskError> {
+        let rename = || match rustix::fs::renameat(&self.handle, name, &other.handle, name) {
+            Err(Errno::NOENT) => Ok(()),
+            moved => Ok(moved?),
+        };
+        step(&self.path, Step::Rename(name, name), rename).map_err(self.failed("move", name))
+    }
+
+    /// What is known of a file; `None` if it is gone, or no regular file.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn look_at(&self, name: &str) -> Result<Option<FileFacts>, DiskError> {
+        let found = match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => found.map_err(self.failed("look at", name))?,
+        };
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        let since_1970 = Duration::new(u64::try_from(found.st_mtime).unwrap_or(0), found.st_mtime_nsec as u32);
+        let (bytes, modified) = (u64::try_from(found.st_size).unwrap_or(0), UNIX_EPOCH + since_1970);
+        Ok(Some(FileFacts { bytes, modified }))
     }
 
     /// # Errors

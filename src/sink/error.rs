@@ -43,6 +43,24 @@ pub enum SinkError {
         /// Its answer.
         source: io::Error,
     },
+    /// A queue has reached its bound: its receiver has not taken for long what was written.
+    #[error("the queue {} holds the {limit} bytes that it may: see why its receiver does not take them, empty its `parked`, or allow more", path.display())]
+    Full {
+        /// The directory of the queue.
+        path: PathBuf,
+        /// How many bytes it may hold.
+        limit: u64,
+    },
+    /// A queue was closed before its receiver had taken everything. Nothing is lost.
+    #[error("{bytes} bytes of events wait in {} for {receiver}: the next start sends them", path.display())]
+    Unsent {
+        /// The directory of the queue.
+        path: PathBuf,
+        /// Who has not taken them yet.
+        receiver: String,
+        /// How many bytes, at least.
+        bytes: u64,
+    },
     /// Nobody reads standard output any more: a reason to end, not to complain.
     #[error("standard output is closed")]
     Closed,

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use twox_hash::XxHash3_128;
 
 /// The Failproof home, which need not exist.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -41,6 +42,13 @@ impl Home {
     /// The directory of the spool that the daemon reads.
     pub fn spool(&self) -> PathBuf {
         self.0.join("custom-agents").join("events")
+    }
+
+    /// The directory of the queue before a receiver: of the sink of this kind that sends to this URL.
+    pub fn queue(&self, kind: &str, url: &str) -> PathBuf {
+        // A URL is no name for a file; half of a strong hash is enough to tell the few receivers of one machine apart.
+        let hash = (XxHash3_128::oneshot(url.as_bytes()) >> 64) as u64;
+        self.0.join("custom-agents").join("queues").join(format!("{kind}-{hash:016x}"))
     }
 
     /// Whether the daemon's switch turns redaction off: `collector.redact` is `off` in `config.json`. A file that is

@@ -1,4 +1,5 @@
-//! Where events go: the spool that the Failproof daemon reads, or standard output.
+//! Where events go: the spool that the Failproof daemon reads, standard output, or a receiver that can fail, with a queue
+//! on disk before it.
 //!
 //! A sink takes whole lines and answers only when they are safe. It keeps nothing: whoever calls it holds the lines
 //! until then, and gives them again after an error.
@@ -7,14 +8,18 @@ mod batches;
 mod destination;
 mod error;
 mod home;
+mod queue;
 mod spool;
 mod stdout;
 
 pub use destination::Destination;
 pub use error::SinkError;
 pub use home::Home;
+pub use queue::{Backoff, Batch, Progress, Queue, QueueOptions, QueueStatus, SendError, Sender};
 pub use spool::Spool;
 pub use stdout::Stdout;
+
+use std::time::Instant;
 
 /// Takes events as NDJSON.
 pub trait Sink: Send {
@@ -48,4 +53,18 @@ pub trait Sink: Send {
 
     /// What it is and where, for a log or a person: `spool /home/ann/.failproofai/custom-agents/events`.
     fn describe(&self) -> String;
+
+    /// Gives what was written until `deadline` to reach its receiver, and ends what works in the background. Not for
+    /// safety: what was written is safe already. Sinks that have nothing in the background do nothing.
+    ///
+    /// # Errors
+    /// [`SinkError::Unsent`] if something still waits.
+    fn close(&mut self, _deadline: Instant) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// How far the queues of this sink are, for as long as somebody looks; none if nothing stands between.
+    fn progress(&self) -> Vec<Progress> {
+        Vec::new()
+    }
 }
