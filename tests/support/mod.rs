@@ -4,6 +4,8 @@
 pub mod contract;
 pub mod invariants;
 pub mod parity;
+#[cfg(all(feature = "cli", feature = "gateway"))]
+pub mod programs;
 pub mod recorded;
 #[cfg(all(feature = "cli", feature = "gateway"))]
 pub mod serving;
