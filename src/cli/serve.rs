@@ -4,6 +4,7 @@ mod check;
 mod settings;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 use tokio::runtime::Runtime;
@@ -54,7 +55,13 @@ impl Serve {
     async fn serve(self) -> Result<(), Failure> {
         let place = self.settings.to.to_string();
         let sink = self.settings.to.clone().open().map_err(|error| Some(error.to_string()))?;
-        let mut options = gateway::Options::new(sink);
+        // The example leaves nothing behind.
+        let scratch = self.example.then(Scratch::new);
+        let data_dir = match &scratch {
+            Some(scratch) => scratch.0.clone(),
+            None => self.settings.data_dir().map_err(Some)?,
+        };
+        let mut options = gateway::Options::new(sink, data_dir);
         options.config = self.options.config().map_err(Some)?;
         self.settings.apply(&mut options);
         if self.example {
@@ -87,6 +94,21 @@ impl Serve {
         let Summary { spans, events, .. } = summary;
         tracing::info!("{spans} spans became {events} events");
         Ok(())
+    }
+}
+
+/// A directory that goes when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        Scratch(std::env::temp_dir().join(format!("failproof-otel-example-{}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -1,10 +1,12 @@
 //! Events on their way to the sink, and what is noted of them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::event::BATCH_LIMIT;
+use crate::sink::Sink;
 use crate::span::{SpanId, TraceId};
-use crate::trace::pending::{InMemory, Store};
+use crate::trace::pending::{InMemory, Pending, Store};
 
 /// Lines that are written together, at most [`BATCH_LIMIT`] bytes.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +14,8 @@ pub(crate) struct Batch {
     pub lines: Vec<u8>,
     /// What the lines tell.
     pub told: Vec<Told>,
-    /// Its name, once it has one.
-    pub stem: Option<String>,
+    /// Its number, once it has one.
+    pub number: Option<u64>,
 }
 
 /// Events of one trace that a batch tells.
@@ -41,9 +43,9 @@ impl Batch {
         batches
     }
 
-    /// Whether so many bytes more fit, into a batch that has no name yet. Anything fits into an empty one.
+    /// Whether so many bytes more fit, into a batch that has no number yet. Anything fits into an empty one.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.stem.is_none() && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_LIMIT)
+        self.number.is_none() && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_LIMIT)
     }
 
     /// Notes what some of its lines tell.
@@ -58,6 +60,11 @@ impl Batch {
 pub(crate) trait Notes: Store + Send + 'static {
     /// Whether spans that wait are still there for the next process.
     const OUTLIVES_PROCESS: bool;
+
+    /// Takes up what a process before this one left; the batches that it had begun to write.
+    fn recover(pending: &mut Pending<Self>, sink: &mut dyn Sink, now: Instant) -> Vec<Batch>
+    where
+        Self: Sized;
 
     /// Notes that a batch is about to be written, and under which name; once for each batch.
     ///
@@ -74,6 +81,10 @@ pub(crate) trait Notes: Store + Send + 'static {
 
 impl Notes for InMemory {
     const OUTLIVES_PROCESS: bool = false;
+
+    fn recover(_: &mut Pending<Self>, _: &mut dyn Sink, _: Instant) -> Vec<Batch> {
+        Vec::new()
+    }
 
     fn begin(&mut self, _: &mut Batch) -> Result<Option<String>, String> {
         Ok(None)

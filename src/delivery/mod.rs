@@ -244,6 +244,7 @@ impl<S: Notes> Worker<S> {
     fn run(mut self, messages: Receiver<Message<S>>) {
         // Nothing that this thread does is an event of the program that it watches.
         let _suppressed = Context::enter_telemetry_suppressed_scope();
+        self.batches = S::recover(&mut self.pending, self.sink.as_mut(), Instant::now()).into();
         let mut next_tick = Instant::now() + TICK;
         loop {
             let message = messages.recv_timeout(next_tick.saturating_duration_since(Instant::now()));

@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 /// The files hold what users said: nobody else reads them.
@@ -65,7 +65,7 @@ impl Directory {
     /// [`DiskError::Refused`] if it is a symbolic link or no directory, belongs to a user other than this one and root, or
     /// others may write in it.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
-        Directory::look_at(path, || create_directory(path))
+        Directory::open_or(path, || create_directory(path))
     }
 
     /// What keeps it from being opened and written to, as far as that shows without making anything.
@@ -76,7 +76,7 @@ impl Directory {
         let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
         let place = path.ancestors().find(is_there).unwrap_or(path);
         if place == path {
-            Directory::look_at(path, || Err(ErrorKind::NotFound.into()))?;
+            Directory::open_or(path, || Err(ErrorKind::NotFound.into()))?;
         }
         let failed =
             |source: Errno| DiskError::Failed { action: "write in", path: place.to_owned(), source: source.into() };
@@ -86,7 +86,7 @@ impl Directory {
             .map_or_else(|cause| Err(failed(cause)), |_| Ok(()))
     }
 
-    fn look_at(path: &Path, make: impl Fn() -> io::Result<()>) -> Result<Self, DiskError> {
+    fn open_or(path: &Path, make: impl Fn() -> io::Result<()>) -> Result<Self, DiskError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || rustix::fs::open(path, flags, Mode::empty());
         let opened = open().or_else(|cause| match cause {
@@ -214,6 +214,21 @@ impl Directory {
         Ok(opened.map_err(self.failed("read", name))?.into())
     }
 
+    /// Keeps every other process that asks for the same lock out, for as long as the file is open. `None` if another one
+    /// has it.
+    ///
+    /// # Errors
+    /// If the file of the lock cannot be created.
+    pub fn lock(&self, name: &str) -> Result<Option<File>, DiskError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.handle, name, flags, FILE_MODE).map_err(self.failed("create", name))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file.into())),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(cause) => Err(self.failed("lock", name)(cause)),
+        }
+    }
+
     /// Makes the names in it last through a power cut.
     ///
     /// # Errors
@@ -267,6 +282,22 @@ impl NewFile {
     pub fn sync(&self) -> Result<(), DiskError> {
         let synced = step(&self.path, Step::SyncFile, || self.file.sync_data());
         synced.map_err(|source| DiskError::Failed { action: "sync", path: self.path.clone(), source })
+    }
+
+    /// Whether it is still found by its path. In a directory that was removed or replaced, nobody would find it.
+    pub fn is_here(&self) -> bool {
+        let found = fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino()));
+        let ours = self.file.metadata().map(|ours| (ours.dev(), ours.ino()));
+        found.is_ok_and(|found| ours.is_ok_and(|ours| found == ours))
+    }
+
+    /// The same file, to be read while it is written here.
+    ///
+    /// # Errors
+    /// If the process has too many open files.
+    pub fn reader(&self) -> Result<File, DiskError> {
+        let cloned = self.file.try_clone();
+        cloned.map_err(|source| DiskError::Failed { action: "read", path: self.path.clone(), source })
     }
 }
 

@@ -1,5 +1,6 @@
-//! From the bytes of a body to the delivery: the same for both transports.
+//! From the bytes of a body to the journal and the delivery: the same for both transports.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,18 +9,23 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::Summary;
 use super::body::Limits;
+use super::journal::{Frames, Journal, OnDisk};
 use super::refused::Refused;
 use crate::delivery::{Delivery, DeliveryError};
 use crate::otlp::decompress::{Encoding, decompress};
 use crate::otlp::{Budget, Spans, json, protobuf};
-use crate::span::Span;
+use crate::span::{Span, TraceId};
+use crate::trace::pending::{Entry, lighten};
 
 /// How many of the things that were not taken over an answer tells one by one.
 const MAX_TOLD: usize = 10;
+
+/// How many bytes of notes about spans wait for the delivery at most: some 80,000 spans that are on disk already.
+const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 /// How a request is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +43,28 @@ pub(super) struct Accepted {
     pub message: String,
 }
 
+/// The spans of a request, by trace, ready for the journal.
+#[derive(Default)]
+struct Portions {
+    frames: Frames,
+    /// What has to be known of the spans of each.
+    entries: Vec<(TraceId, Vec<Entry>)>,
+}
+
+/// What the spans that wait may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes of the journal.
+    pub journal: u64,
+    /// Bytes of memory.
+    pub memory: usize,
+}
+
 /// Takes requests, and counts them.
 pub(super) struct Admission {
-    delivery: Delivery,
+    delivery: Arc<Delivery<OnDisk>>,
+    journal: Arc<Journal>,
+    room: Room,
     decoders: Arc<Semaphore>,
     limits: Limits,
     requests: AtomicU64,
@@ -48,11 +73,13 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub fn new(delivery: Delivery, limits: Limits) -> Self {
+    pub fn new(delivery: Delivery<OnDisk>, journal: Arc<Journal>, room: Room, limits: Limits) -> Self {
         // Decoding keeps a core busy; more at once would be no faster, and each may hold a whole unpacked body.
         let decoders = Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from)));
         Admission {
-            delivery,
+            delivery: Arc::new(delivery),
+            journal,
+            room,
             decoders,
             limits,
             requests: AtomicU64::new(0),
@@ -66,9 +93,9 @@ impl Admission {
         self.limits
     }
 
-    /// Takes a body. When this answers, its good spans are in the delivery's queue.
+    /// Takes a body. When this answers, its good spans are safe on disk.
     ///
-    /// Always on a thread for blocking work: a few bytes may unpack to 64 MiB, so that their number does not tell how
+    /// It is unpacked and read always on a thread for blocking work: a few bytes may unpack to 64 MiB, so that their number does not tell how
     /// long a body takes, and the way there costs microseconds, once for hundreds of spans.
     pub async fn accept(
         self: &Arc<Self>,
@@ -76,16 +103,57 @@ impl Admission {
         format: Format,
         encoding: Option<Encoding>,
     ) -> Result<Accepted, Refused> {
+        self.check_room()?;
         let permit = self.decoders.clone().acquire_owned().await.map_err(|_closed| Refused::Failed)?;
         let admission = self.clone();
         let taken = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            admission.take(&body, format, encoding)
+            admission.read(&body, format, encoding)
         });
-        taken.await.unwrap_or(Err(Refused::Failed))
+        let (portions, accepted) = taken.await.unwrap_or(Err(Refused::Failed))?;
+        if !portions.entries.is_empty() {
+            self.store(portions).await?;
+        }
+        Ok(accepted)
     }
 
-    fn take(&self, body: &[u8], format: Format, encoding: Option<Encoding>) -> Result<Accepted, Refused> {
+    /// Refuses what could not be kept within the bounds.
+    fn check_room(&self) -> Result<(), Refused> {
+        if self.journal.bytes() >= self.room.journal {
+            return Err(Refused::JournalFull { limit: self.room.journal });
+        }
+        let waiting = self.delivery.counters().bytes_waiting.load(Ordering::Relaxed);
+        // Beyond the bound the oldest traces are told early, unless the sink takes nothing.
+        let is_stuck = waiting > self.room.memory && self.delivery.counters().is_stalled.load(Ordering::Relaxed);
+        if is_stuck || self.delivery.queued_bytes() > MAX_QUEUED_BYTES {
+            return Err(Refused::Full);
+        }
+        Ok(())
+    }
+
+    /// Has the spans written to the journal, then handed to the delivery.
+    async fn store(&self, portions: Portions) -> Result<(), Refused> {
+        let (answer, answered) = oneshot::channel();
+        let delivery = self.delivery.clone();
+        let Portions { frames, entries } = portions;
+        self.journal.append(frames, move |appended| {
+            let result = appended.map(|places| {
+                let bytes = entries.iter().map(|(_, entries)| size_of_val(&entries[..])).sum();
+                // If the thread has ended already, they are found at the next start.
+                delivery.post(bytes, move |pending, now| {
+                    let count = entries.iter().map(|(_, entries)| entries.len()).sum();
+                    for ((trace, entries), place) in entries.into_iter().zip(places) {
+                        pending.add(trace, &entries, place, now);
+                    }
+                    count
+                });
+            });
+            let _ = answer.send(result);
+        });
+        answered.await.map_err(|_| Refused::Failed)?.map_err(Refused::Unsafe)
+    }
+
+    fn read(&self, body: &[u8], format: Format, encoding: Option<Encoding>) -> Result<(Portions, Accepted), Refused> {
         let unpacked;
         let bytes = match encoding {
             None => body,
@@ -95,15 +163,11 @@ impl Admission {
             }
         };
         let mut read = match format {
-            Format::Protobuf => protobuf::read(bytes, &Budget::REQUEST)?.into_owned(),
+            Format::Protobuf => protobuf::read(bytes, &Budget::REQUEST)?,
             Format::Json => json::read(bytes, &Budget::REQUEST)?,
         };
-        let spans = std::mem::take(&mut read.spans);
-        let bytes = spans.iter().map(Span::weight).sum();
-        if !spans.is_empty() && !self.delivery.send(spans.len(), bytes, move || spans) {
-            return Err(Refused::Full);
-        }
-        Ok(Accepted { rejected_spans: read.rejected_spans, message: tell(&read) })
+        let portions = Portions::of(std::mem::take(&mut read.spans));
+        Ok((portions, Accepted { rejected_spans: read.rejected_spans, message: tell(&read) }))
     }
 
     /// Counts what became of a request, and tells of each kind of trouble once.
@@ -144,6 +208,26 @@ impl Admission {
             events: delivered.events.load(Ordering::Relaxed),
             spans_lost: delivered.spans_lost.load(Ordering::Relaxed),
         }
+    }
+}
+
+impl Portions {
+    fn of(spans: Vec<Span<'_>>) -> Self {
+        let mut traces: Vec<(TraceId, Vec<Span<'_>>)> = Vec::new();
+        let mut places: HashMap<TraceId, usize> = HashMap::new();
+        for span in spans {
+            let place = *places.entry(span.trace_id).or_insert_with(|| {
+                traces.push((span.trace_id, Vec::new()));
+                traces.len() - 1
+            });
+            traces[place].1.push(lighten(span));
+        }
+        let mut portions = Portions::default();
+        for (trace, spans) in traces {
+            portions.frames.add_portion(trace, &spans);
+            portions.entries.push((trace, spans.iter().map(Entry::of).collect()));
+        }
+        portions
     }
 }
 

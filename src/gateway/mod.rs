@@ -7,7 +7,8 @@
 //! | `tls`, `secret` | certificates and keys from files, files that nobody else may read |
 //! | `grpc`, `http` | the two transports: what a request says, and how an answer is written |
 //! | `body` | reads a body within a size and a time |
-//! | `admission` | unpacks, decodes and hands over to the delivery: the same for both transports |
+//! | `admission` | unpacks and decodes, has the journal keep the spans, hands over to the delivery: the same for both |
+//! | `journal` | keeps spans on disk, from before they are acknowledged until they are told |
 //! | `refused` | why a request is not taken, and which status that is: the same for both transports |
 //! | `messages` | the few protobuf messages of the answers |
 //!
@@ -21,6 +22,7 @@ mod body;
 mod connections;
 mod grpc;
 mod http;
+mod journal;
 mod messages;
 mod refused;
 mod secret;
@@ -36,7 +38,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use self::access::Access;
-use self::admission::Admission;
+use self::admission::{Admission, Room};
 use self::body::Limits;
 use self::connections::Service;
 pub use self::tls::Tls;
@@ -44,7 +46,7 @@ use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryError};
 use crate::sink::Sink;
 use crate::trace::Timing;
-use crate::trace::pending::{Bounds, InMemory, Tell};
+use crate::trace::pending::{Bounds, Tell};
 
 /// Where OTLP/gRPC is served.
 pub(crate) const DEFAULT_GRPC: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4317);
@@ -56,8 +58,14 @@ pub(crate) const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
 pub(crate) const DEFAULT_MAX_CONNECTIONS: usize = 1_024;
 /// How long the head of a request may take to arrive, and then its body.
 pub(crate) const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bytes of spans wait for the rest of their trace.
-pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = Bounds::LIBRARY.bytes;
+/// How many bytes of memory the notes about spans that wait take.
+pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = 32 << 20;
+/// How many bytes the journal has.
+pub(crate) const DEFAULT_MAX_JOURNAL_BYTES: u64 = 2 << 30;
+/// More spans of one trace than any run of an agent has that somebody looks at; the memory to map them is bounded so.
+const MAX_TRACE_SPANS: usize = 16_384;
+/// More bytes of one trace than any such run has.
+const MAX_TRACE_BYTES: usize = 64 << 20;
 /// How long the sink may take for all that is left at the end.
 pub(crate) const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -82,7 +90,14 @@ pub struct Options {
     pub insecure_no_auth: bool,
     /// How connections are encrypted; not at all by default.
     pub tls: Option<Tls>,
-    /// How many bytes of spans may wait for the rest of their trace; beyond, the oldest traces are written as they are.
+    /// The directory where spans are safe before they are acknowledged. One gateway at a time uses it; the next one goes on
+    /// from there.
+    pub data_dir: PathBuf,
+    /// How many bytes the journal in the data directory may have; beyond, requests are refused until some are told. 2 GiB
+    /// by default.
+    pub max_journal_bytes: u64,
+    /// How many bytes of memory the notes about spans that wait for the rest of their trace may take; beyond, the oldest
+    /// traces are written as they are. 32 MiB by default: some 100,000 traces.
     pub max_waiting_bytes: usize,
     /// How long the sink may take at the end for all that is left. 20 seconds by default.
     pub drain_timeout: Duration,
@@ -95,9 +110,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, with events going to `sink`.
-    pub fn new(sink: Box<dyn Sink>) -> Self {
+    /// The defaults, with events going to `sink`, and spans that wait in `data_dir`.
+    pub fn new(sink: Box<dyn Sink>, data_dir: impl Into<PathBuf>) -> Self {
         Options {
+            data_dir: data_dir.into(),
+            max_journal_bytes: DEFAULT_MAX_JOURNAL_BYTES,
             grpc: Some(DEFAULT_GRPC),
             http: Some(DEFAULT_HTTP),
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
@@ -178,6 +195,9 @@ pub enum GatewayError {
         /// What the system says.
         source: io::Error,
     },
+    /// The data directory is of no use, or another gateway uses it.
+    #[error("{0}")]
+    Journal(String),
     /// The system gives no thread for the delivery.
     #[error("cannot start the thread that writes events: {0}; allow this process more threads or memory")]
     Thread(#[source] io::Error),
@@ -214,17 +234,18 @@ impl Gateway {
         let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
         let http = Listener::open(options.http, "OTLP/HTTP").await?;
         let tell = Tell::WhenDue(options.timing);
-        let delivery = Delivery::start(
-            options.config,
-            InMemory,
-            tell,
-            Bounds { bytes: options.max_waiting_bytes, ..Bounds::LIBRARY },
-            options.sink,
-        )
-        .map_err(GatewayError::Thread)?;
+        let data_dir = options.data_dir;
+        let opened = tokio::task::spawn_blocking(move || journal::open(&data_dir)).await;
+        let opened = opened.map_err(|error| GatewayError::Thread(io::Error::other(error)))?;
+        let (journal, store) = opened.map_err(|error| GatewayError::Journal(error.to_string()))?;
+        let bounds =
+            Bounds { bytes: options.max_waiting_bytes, trace_spans: MAX_TRACE_SPANS, trace_bytes: MAX_TRACE_BYTES };
+        let delivery =
+            Delivery::start(options.config, store, tell, bounds, options.sink).map_err(GatewayError::Thread)?;
+        let room = Room { journal: options.max_journal_bytes, memory: options.max_waiting_bytes };
         let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
         let service = Service {
-            admission: Arc::new(Admission::new(delivery, limits)),
+            admission: Arc::new(Admission::new(delivery, journal, room, limits)),
             access,
             tls,
             max_connections: options.max_connections.max(1),

@@ -49,9 +49,13 @@ pub(super) enum Refused {
     Packed(#[from] DecompressError),
     #[error(transparent)]
     Undecodable(#[from] ReadError),
-    /// The delivery's queue is full.
+    /// More waits than may.
     #[error("more spans arrive than can be written; try again later")]
     Full,
+    #[error("the journal holds the {limit} bytes that it may; try again later")]
+    JournalFull { limit: u64 },
+    #[error("the spans cannot be made safe on disk: {0}; try again later")]
+    Unsafe(String),
     /// A fault of ours.
     #[error("the request could not be handled because of a fault in the gateway; please report it")]
     Failed,
@@ -96,6 +100,8 @@ impl Refused {
             }
             Refused::Undecodable(_) => ("request-undecodable", Code::InvalidArgument, StatusCode::BAD_REQUEST),
             Refused::Full => ("request-queue-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            Refused::JournalFull { .. } => ("request-journal-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            Refused::Unsafe(_) => ("request-unsafe", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::Failed => ("request-fault", Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
         };
         let is_retryable = matches!(code, Code::Unavailable | Code::DeadlineExceeded);

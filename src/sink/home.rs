@@ -44,6 +44,11 @@ impl Home {
         self.0.join("custom-agents").join("events")
     }
 
+    /// The directory where a gateway keeps what it has taken and not told yet.
+    pub fn gateway(&self) -> PathBuf {
+        self.0.join("custom-agents").join("gateway")
+    }
+
     /// The directory of the queue before a receiver: of the sink of this kind that sends to this URL.
     pub fn queue(&self, kind: &str, url: &str) -> PathBuf {
         // A URL is no name for a file; half of a strong hash is enough to tell the few receivers of one machine apart.

@@ -17,6 +17,8 @@ pub use error::SinkError;
 pub use home::Home;
 pub use queue::{Backoff, Batch, Progress, Queue, QueueOptions, QueueStatus, SendError, Sender};
 pub use spool::Spool;
+#[cfg(feature = "gateway")]
+pub(crate) use spool::family;
 pub use stdout::Stdout;
 
 use std::time::Instant;

@@ -107,8 +107,10 @@ impl Sink for Spool {
         let directory = self.look()?;
         // Behind a dot the daemon notes its retries.
         let is_meant = |name: &String| name.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.'));
+        // What a process that was killed had begun to write is not the batch.
+        directory.remove(&draft(stem))?;
         let names = directory.names()?;
-        let Some(name) = names.iter().find(|name| is_meant(name) && **name != draft(stem)) else { return Ok(None) };
+        let Some(name) = names.iter().find(|name| is_meant(name)) else { return Ok(None) };
         let mut lines = Vec::new();
         let read = directory.read(name)?.read_to_end(&mut lines);
         let path = self.directory.join(name);

@@ -26,7 +26,8 @@ pub fn set_mode(path: &Path, mode: u32) {
 
 /// What starting says, if it fails.
 pub fn bind(address: impl Into<SocketAddr>, change: impl FnOnce(&mut Options)) -> Result<(), String> {
-    let mut options = Options::new(Box::new(Collected::default()));
+    let data = tempfile::tempdir().unwrap();
+    let mut options = Options::new(Box::new(Collected::default()), data.path());
     (options.grpc, options.http) = (Some(address.into()), None);
     change(&mut options);
     let runtime = tokio::runtime::Runtime::new().unwrap();

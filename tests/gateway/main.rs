@@ -289,7 +289,8 @@ fn more_than_the_queue_holds_is_refused_until_the_sink_goes_on() {
 fn a_taken_address_is_an_error_that_says_what_to_do() {
     let server = Server::start();
     let bind = |change: fn(&mut Options, &Server)| {
-        let mut options = Options::new(Box::new(Collected::default()));
+        let data = tempfile::tempdir().unwrap();
+        let mut options = Options::new(Box::new(Collected::default()), data.path());
         (options.grpc, options.http) = (Some(([127, 0, 0, 1], 0).into()), None);
         change(&mut options, &server);
         server.runtime.block_on(Gateway::bind(options)).err().unwrap().to_string()

@@ -10,6 +10,7 @@ use opentelemetry_failproof::gateway::{Gateway, GatewayError, Options, Summary};
 use opentelemetry_failproof::sink::{Sink, SinkError};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -43,6 +44,7 @@ pub struct Server {
     lines: Collected,
     shutdown: oneshot::Sender<()>,
     serving: JoinHandle<Result<Summary, GatewayError>>,
+    data: TempDir,
 }
 
 impl Server {
@@ -52,7 +54,8 @@ impl Server {
 
     pub fn start_with(change: impl FnOnce(&mut Options)) -> Self {
         let lines = Collected::default();
-        let mut options = Options::new(Box::new(lines.clone()));
+        let data = tempfile::tempdir().unwrap();
+        let mut options = Options::new(Box::new(lines.clone()), data.path());
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         (options.grpc, options.http) = (Some(any), Some(any));
         change(&mut options);
@@ -63,7 +66,7 @@ impl Server {
         let serving = runtime.spawn(gateway.serve(async {
             let _ = asked.await;
         }));
-        Server { grpc, http, runtime, lines, shutdown, serving }
+        Server { grpc, http, runtime, lines, shutdown, serving, data }
     }
 
     /// Ends it; the lines that it wrote, and what it did.
@@ -72,9 +75,9 @@ impl Server {
     }
 
     pub fn ask_to_stop(self) -> Stopping {
-        let Server { runtime, lines, shutdown, serving, .. } = self;
+        let Server { runtime, lines, shutdown, serving, data, .. } = self;
         shutdown.send(()).unwrap();
-        Stopping { runtime, lines, serving }
+        Stopping { runtime, lines, serving, _data: data }
     }
 
     pub fn post(&self, content_type: &str, encoding: &str, body: &[u8]) -> Reply {
@@ -145,6 +148,7 @@ pub struct Stopping {
     runtime: Runtime,
     lines: Collected,
     serving: JoinHandle<Result<Summary, GatewayError>>,
+    _data: TempDir,
 }
 
 impl Stopping {

@@ -4,7 +4,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -36,10 +35,9 @@ impl Gateway {
         let mut command = Command::new(env!("CARGO_BIN_EXE_failproof-otel"));
         command
             .args(["serve", "--grpc", grpc, "--http", http, "--grace", grace, "--to"])
-            .arg(format!("spool:{}", spool(folder).display()));
-        if Gateway::is_durable() {
-            command.arg("--data-dir").arg(folder.join("data"));
-        }
+            .arg(format!("spool:{}", spool(folder).display()))
+            .arg("--data-dir")
+            .arg(folder.join("data"));
         let mut process = command.env("NO_COLOR", "1").env_remove("RUST_LOG").stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut address = |transport: &str| {
@@ -50,14 +48,6 @@ impl Gateway {
         // Read on, or the program would wait for a reader of its log.
         std::thread::spawn(move || lines.for_each(|line| eprintln!("{line}")));
         Gateway { process, folder: folder.to_owned(), grace, was_killed: false, grpc, http }
-    }
-
-    /// Whether what it acknowledged outlives a kill: whether this build has a journal.
-    pub fn is_durable() -> bool {
-        static HELP: LazyLock<Vec<u8>> = LazyLock::new(|| {
-            Command::new(env!("CARGO_BIN_EXE_failproof-otel")).args(["serve", "--help"]).output().unwrap().stdout
-        });
-        String::from_utf8_lossy(&HELP).contains("--data-dir")
     }
 
     /// Ends it by `SIGTERM`. All that it held is in the spool then: the events, which keep the contract.

@@ -1,13 +1,14 @@
 //! The settings of `serve`, a row each; see [`super::super::sources`] for what a row gives beside its flag.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::super::logs::LogFormat;
 use super::super::units::{Size, Time};
 use crate::gateway;
-use crate::sink::Destination;
+use crate::sink::{Destination, Home};
 use crate::trace::Timing;
 
 #[derive(Args, Debug)]
@@ -22,6 +23,9 @@ pub(in crate::cli) struct Settings {
     /// Where events go: spool, spool:DIR or stdout; the example prints them.
     #[arg(long, value_name = "SINK", default_value = "spool", default_value_if("example", "true", "stdout"))]
     pub to: Destination,
+    /// Where spans are safe before they are acknowledged [default: custom-agents/gateway in the Failproof home].
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
     /// How long a complete trace waits for late spans: 500ms, 2s, 10m.
     #[arg(long, value_name = "TIME", default_value_t = Time(Timing::default().grace))]
     pub grace: Time,
@@ -31,7 +35,10 @@ pub(in crate::cli) struct Settings {
     /// How long a trace waits at most.
     #[arg(long, value_name = "TIME", default_value_t = Time(Timing::default().max_wait))]
     pub max_wait: Time,
-    /// How many bytes of spans wait for the rest of their trace; beyond, the oldest are written as they are.
+    /// How many bytes the journal in the data directory has; beyond, requests are refused until some are told.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_JOURNAL_BYTES as usize))]
+    pub max_journal_bytes: Size,
+    /// How many bytes of memory the notes about spans that wait take; beyond, the oldest are written as they are.
     #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_WAITING_BYTES))]
     pub max_waiting_bytes: Size,
     /// How many bytes a request may have, before and after decompression.
@@ -49,10 +56,22 @@ pub(in crate::cli) struct Settings {
 }
 
 impl Settings {
+    /// The data directory.
+    ///
+    /// # Errors
+    /// In words, if none is given and there is no Failproof home.
+    pub fn data_dir(&self) -> Result<PathBuf, String> {
+        let of_home = || Home::from_env().map(|home| home.gateway());
+        self.data_dir.clone().or_else(of_home).ok_or_else(|| {
+            "no Failproof home for what the gateway keeps: set FAILPROOFAI_HOME or HOME, or give --data-dir".to_owned()
+        })
+    }
+
     /// What a gateway is made of, but for its sink and its mapping.
     pub fn apply(&self, options: &mut gateway::Options) {
         (options.grpc, options.http) = (Some(self.grpc), Some(self.http));
         options.timing = Timing { grace: self.grace.0, idle: self.idle_timeout.0, max_wait: self.max_wait.0 };
+        options.max_journal_bytes = self.max_journal_bytes.0 as u64;
         options.max_waiting_bytes = self.max_waiting_bytes.0;
         options.max_body_bytes = self.max_body_bytes.0;
         options.read_timeout = self.read_timeout.0;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::link::measure;
 use super::{Entry, Pending, Store, lighten};
-use crate::span::{Span, SpanId};
+use crate::span::{Span, SpanId, TraceId};
 
 /// Keeps spans in memory, each once.
 #[derive(Debug, Default)]
@@ -33,6 +33,8 @@ impl Store for InMemory {
     }
 
     fn discard(&mut self, _: Span<'static>) {}
+
+    fn note_known(&mut self, _: TraceId, _: &[SpanId]) {}
 
     fn forget(&mut self, _: Spans) {}
 

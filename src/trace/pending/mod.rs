@@ -78,6 +78,9 @@ pub(crate) trait Store {
     /// Lets a portion go that is not kept.
     fn discard(&mut self, portion: Self::Portion);
 
+    /// Takes note that spans came again which were told so long ago that their trace is forgotten.
+    fn note_known(&mut self, trace: TraceId, spans: &[SpanId]);
+
     /// Lets the spans of a trace go.
     fn forget(&mut self, held: Self::Held);
 
@@ -199,6 +202,9 @@ impl<S: Store> Pending<S> {
             trace.is_none_or(|trace| !trace.index.has(entry.span_id)) && self.ledger.holds(id, entry.span_id)
         };
         let told: Vec<SpanId> = entries.iter().filter(|entry| is_told(entry)).map(|entry| entry.span_id).collect();
+        if !told.is_empty() {
+            self.store.note_known(id, &told);
+        }
         // One that was told still says whose the others are, if they wait for it.
         let is_awaited = |id: SpanId| trace.is_some_and(|trace| trace.index.awaits(id));
         let is_needless = |id: SpanId| told.contains(&id) && !is_awaited(id);
@@ -247,6 +253,11 @@ impl<S: Store> Pending<S> {
             self.waiting -= usize::from(std::mem::replace(&mut trace.is_dirty, false));
         }
         self.settle(id);
+    }
+
+    /// Takes note of spans that were told so long ago that their trace is forgotten.
+    pub fn remember(&mut self, id: TraceId, spans: &[SpanId]) {
+        self.ledger.note(id, spans.iter().copied());
     }
 
     /// Lets a trace that is due wait for another moment.

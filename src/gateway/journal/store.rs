@@ -1,0 +1,128 @@
+//! Where spans wait for their run; what was told of them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::commit::Journal;
+use super::log::{Log, Place};
+use super::record::{Frames, Record};
+use crate::delivery::{Batch, Notes};
+use crate::otlp::{Budget, protobuf};
+use crate::sink::Sink;
+use crate::span::{Span, SpanId, TraceId};
+use crate::trace::pending::{Pending, Store};
+
+/// Keeps spans in the journal.
+pub(crate) struct OnDisk {
+    journal: Arc<Journal>,
+    pub(super) log: Arc<Log>,
+}
+
+/// The spans of one trace: where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Vec<Place>);
+
+impl OnDisk {
+    pub(super) fn new(journal: Arc<Journal>, log: Arc<Log>) -> Self {
+        OnDisk { journal, log }
+    }
+
+    /// The bytes of the spans, one portion behind the other: which is a request of its own.
+    fn bytes_of(&self, places: &[Place]) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::with_capacity(places.iter().map(|place| place.length as usize).sum());
+        for place in places {
+            let start = bytes.len();
+            self.log.read(*place, &mut bytes)?;
+            match Record::read(&bytes[start..]) {
+                // What stands before the spans goes.
+                Some(Record::Portion { spans, .. }) => drop(bytes.drain(start..bytes.len() - spans.len())),
+                _ => return Err(format!("no spans at {place:?}")),
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl Store for OnDisk {
+    type Held = Places;
+    type Portion = Place;
+
+    fn keep(&mut self, held: &mut Places, place: Place) -> bool {
+        held.0.push(place);
+        true
+    }
+
+    fn discard(&mut self, place: Place) {
+        self.log.release(place.file);
+    }
+
+    fn note_known(&mut self, trace: TraceId, spans: &[SpanId]) {
+        self.journal.append_lazily(Frames::of(&Record::Known { trace, spans: spans.to_vec() }));
+    }
+
+    fn forget(&mut self, held: Places) {
+        held.0.iter().for_each(|place| self.log.release(place.file));
+    }
+
+    fn read<R>(&self, held: &Places, then: impl FnOnce(&[&Span<'_>]) -> R) -> Result<R, String> {
+        let bytes = self.bytes_of(&held.0)?;
+        let read = protobuf::read(&bytes, &Budget::FILE).map_err(|error| error.to_string())?;
+        Ok(then(&read.spans.iter().collect::<Vec<_>>()))
+    }
+
+    fn memory(held: &Places) -> usize {
+        held.0.capacity() * size_of::<Place>()
+    }
+
+    fn portions(held: &Places) -> usize {
+        held.0.len()
+    }
+
+    fn bytes(held: &Places) -> usize {
+        held.0.iter().map(|place| place.length as usize).sum()
+    }
+
+    fn keep_open(_: &mut Places) -> Option<HashSet<SpanId>> {
+        None
+    }
+}
+
+impl Notes for OnDisk {
+    const OUTLIVES_PROCESS: bool = true;
+
+    fn recover(pending: &mut Pending<Self>, sink: &mut dyn Sink, now: std::time::Instant) -> Vec<Batch> {
+        super::recover::recover(pending, sink, now)
+    }
+
+    fn begin(&mut self, batch: &mut Batch) -> Result<Option<String>, String> {
+        let number = match batch.number {
+            Some(number) => number,
+            None => {
+                let number = self.log.next_batch.load(Ordering::Relaxed);
+                let told = std::mem::take(&mut batch.told);
+                let record = Record::Told { batch: number, told };
+                let noted = self.journal.append_and_wait(Frames::of(&record));
+                if let Record::Told { told, .. } = record {
+                    batch.told = told;
+                }
+                noted?;
+                self.log.next_batch.store(number + 1, Ordering::Relaxed);
+                *batch.number.insert(number)
+            }
+        };
+        Ok(Some(self.log.stem(number)))
+    }
+
+    fn done(&mut self, batch: &Batch) {
+        if let Some(number) = batch.number {
+            self.journal.append_lazily(Frames::of(&Record::Done { batch: number }));
+        }
+    }
+
+    fn tick(&mut self) {
+        if let Err(error) = self.log.trim() {
+            crate::once::warn("journal-trim", || format!("the journal cannot be tidied up for now: {error}"));
+        }
+    }
+}
