@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Event, EventType, Field};
+use super::{Event, EventType, Field, Shape};
 
 /// The longest text, marker included.
 pub const TEXT_LIMIT: usize = 8_192;
@@ -25,8 +25,10 @@ pub const BATCH_LIMIT: usize = 8 << 20;
 
 const HEAD_MARKER: &str = "…[truncated]";
 const FRONT_MARKER: &str = "[older frames truncated]…\n";
+/// The end of what stands in for the entries that were cut.
+const CUT_MARKER: &str = " truncated]";
 /// The key that says how many keys of an object are missing.
-const REST_KEY: &str = "…";
+pub(super) const REST_KEY: &str = "…";
 /// The extra that says that its event lost something to a limit.
 pub(crate) const TRUNCATED: &str = "fw_truncated";
 /// The extra that counts the older messages that a request lost.
@@ -61,14 +63,20 @@ fn is_longer(text: &str, limit: usize) -> bool {
 }
 
 impl Event {
-    /// Cuts all that is over a limit.
+    /// Cuts all that is over a limit. What was cut before, here or in another gateway, stays as it is.
     pub(crate) fn apply_limits(&mut self) {
-        let mut cut = self.keep_newest_messages();
+        let mut cut = self.extras.shift_remove(TRUNCATED).is_some();
+        cut |= self.keep_newest_messages();
         for (field, value) in &mut self.fields {
-            cut |= match value {
+            cut |= match &mut *value {
                 Value::String(text) if *field == Field::Traceback => truncate_front(text, TEXT_LIMIT),
                 value => limit_value(value, 0),
             };
+            if let (Shape::Objects, Value::Array(items)) = (field.shape(), value)
+                && let Some(told @ Value::String(_)) = items.last_mut()
+            {
+                *told = Value::Object(Map::from_iter([(REST_KEY.to_owned(), told.take())]));
+            }
         }
         for part in [&mut self.session_id, &mut self.agent_id, &mut self.environment] {
             if is_longer(part, TEXT_LIMIT) {
@@ -143,14 +151,16 @@ fn limit_value(value: &mut Value, depth: usize) -> bool {
             true
         }
         Value::Array(items) => {
-            let more = items.len().saturating_sub(ITEMS_LIMIT);
-            items.truncate(ITEMS_LIMIT);
+            let more = excess(items.len(), items.last());
+            if more > 0 {
+                items.truncate(ITEMS_LIMIT);
+            }
             let mut cut = more > 0;
             for item in items.iter_mut() {
                 cut |= limit_value(item, depth + 1);
             }
             if more > 0 {
-                items.push(Value::from(format!("[{more} more items truncated]")));
+                items.push(Value::from(format!("[{more} more items{CUT_MARKER}")));
             }
             cut
         }
@@ -159,12 +169,28 @@ fn limit_value(value: &mut Value, depth: usize) -> bool {
     }
 }
 
+/// How many entries are too many. One more than the limit is none, if the last only says how many were cut before.
+fn excess(entries: usize, last: Option<&Value>) -> usize {
+    let is_cut = |last: &Value| {
+        last.get(REST_KEY)
+            .unwrap_or(last)
+            .as_str()
+            .is_some_and(|text| text.starts_with('[') && text.ends_with(CUT_MARKER))
+    };
+    match entries.saturating_sub(ITEMS_LIMIT) {
+        1 if last.is_some_and(is_cut) => 0,
+        more => more,
+    }
+}
+
 /// Cuts the members of an object; `depth` is that of its values.
 fn limit_members(members: &mut Map<String, Value>, depth: usize) -> bool {
-    let more = members.len().saturating_sub(ITEMS_LIMIT);
+    let last = members.iter().next_back().filter(|(key, _)| *key == REST_KEY).map(|(_, value)| value);
+    let more = excess(members.len(), last);
     let mut cut = more > 0;
     if more > 0 || members.keys().any(|key| is_longer(key, TEXT_LIMIT)) {
-        let kept = std::mem::take(members).into_iter().take(ITEMS_LIMIT);
+        let keep = if more > 0 { ITEMS_LIMIT } else { members.len() };
+        let kept = std::mem::take(members).into_iter().take(keep);
         *members = kept
             .map(|(mut key, value)| {
                 cut |= truncate_head(&mut key, TEXT_LIMIT);
@@ -176,7 +202,7 @@ fn limit_members(members: &mut Map<String, Value>, depth: usize) -> bool {
         cut |= limit_value(value, depth);
     }
     if more > 0 {
-        members.insert(REST_KEY.to_owned(), Value::from(format!("[{more} more keys truncated]")));
+        members.insert(REST_KEY.to_owned(), Value::from(format!("[{more} more keys{CUT_MARKER}")));
     }
     cut
 }
