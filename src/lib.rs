@@ -16,6 +16,8 @@ pub mod gateway;
 mod once;
 pub mod otlp;
 mod processor;
+#[cfg(feature = "grpc")]
+pub mod proto;
 pub mod redact;
 mod scope;
 pub mod sink;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Whom each module of the core may know beside itself. What is not listed stands on top and may know all.
-const MAY_KNOW: [(&str, &[&str]); 11] = [
+const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("once", &[]),
     ("disk", &[]),
     ("event", &[]),
@@ -16,6 +16,7 @@ const MAY_KNOW: [(&str, &[&str]); 11] = [
     ("trace", &["dialect", "exception", "span", "event", "once"]),
     ("redact", &["event"]),
     ("encode", &["redact", "event"]),
+    ("proto", &["otlp", "event"]),
     ("sink", &["disk", "event", "once"]),
 ];
 
@@ -141,7 +142,7 @@ fn a_dialect_reads_one_span_and_touches_nothing_else() {
 
 #[test]
 fn no_file_tells_more_than_fits_on_five_hundred_lines() {
-    for (file, text) in source_files() {
+    for (file, text) in source_files().into_iter().filter(|(_, text)| !text.starts_with("// This file is @generated")) {
         let lines = text.lines().count();
         assert!(lines <= LONGEST_FILE, "{} has {lines} lines", file.display());
     }

@@ -7,6 +7,7 @@
 mod agent_id;
 mod limits;
 mod line;
+mod read;
 mod schema;
 mod time;
 
@@ -20,6 +21,7 @@ pub use limits::{
     BATCH_LIMIT, DEPTH_LIMIT, EXTRAS_LIMIT, ITEMS_LIMIT, LINE_LIMIT, MESSAGES_LIMIT, TEXT_LIMIT, truncate_front,
     truncate_head,
 };
+pub use read::EventError;
 pub use schema::{EventType, Field, FieldError, Shape};
 pub use time::{format_timestamp, parse_timestamp};
 

@@ -22,7 +22,7 @@ pub mod json;
 pub mod protobuf;
 pub mod sdk;
 mod tree;
-mod wire;
+pub(crate) mod wire;
 pub mod write;
 
 use std::fmt::Display;

@@ -2,15 +2,15 @@
 
 /// The bytes of one message, and where they stand in the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field<'a> {
-    pub(super) number: u32,
+pub(crate) struct Field<'a> {
+    pub(crate) number: u32,
     offset: usize,
     // One plain structure for all wire types: an enum would be built and taken apart in memory for each field.
     wire_type: WireType,
@@ -29,23 +29,23 @@ enum WireType {
 /// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause} at byte {offset}")]
-pub(super) struct Malformed {
-    pub(super) cause: &'static str,
-    pub(super) offset: usize,
+pub(crate) struct Malformed {
+    pub(crate) cause: &'static str,
+    pub(crate) offset: usize,
 }
 
 impl<'a> Message<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Message { bytes, offset: 0 }
     }
 
     /// All fields in order. Ends after the first error: what follows it can't be told apart.
-    pub(super) fn fields(self) -> Fields<'a> {
+    pub(crate) fn fields(self) -> Fields<'a> {
         Fields { rest: self }
     }
 
     /// The messages in all fields of one number.
-    pub(super) fn all(self, number: u32) -> impl Iterator<Item = Result<Message<'a>, Malformed>> {
+    pub(crate) fn all(self, number: u32) -> impl Iterator<Item = Result<Message<'a>, Malformed>> {
         self.fields().filter_map(move |field| match field {
             Ok(field) if field.number == number => Some(field.message()),
             Ok(_) => None,
@@ -53,28 +53,28 @@ impl<'a> Message<'a> {
         })
     }
 
-    pub(super) fn malformed(self, cause: &'static str) -> Malformed {
+    pub(crate) fn malformed(self, cause: &'static str) -> Malformed {
         Malformed { cause, offset: self.offset }
     }
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn varint(self) -> Result<u64, Malformed> {
+    pub(crate) fn varint(self) -> Result<u64, Malformed> {
         self.expect(WireType::Varint, "a field of another wire type, expected a varint,")?;
         Ok(self.bits)
     }
 
-    pub(super) fn fixed64(self) -> Result<u64, Malformed> {
+    pub(crate) fn fixed64(self) -> Result<u64, Malformed> {
         self.expect(WireType::Fixed64, "a field of another wire type, expected 64 bits,")?;
         Ok(self.bits)
     }
 
-    pub(super) fn fixed32(self) -> Result<u32, Malformed> {
+    pub(crate) fn fixed32(self) -> Result<u32, Malformed> {
         self.expect(WireType::Fixed32, "a field of another wire type, expected 32 bits,")?;
         Ok(self.bits as u32)
     }
 
-    pub(super) fn message(self) -> Result<Message<'a>, Malformed> {
+    pub(crate) fn message(self) -> Result<Message<'a>, Malformed> {
         self.expect(WireType::Bytes, "a field of another wire type, expected bytes,")?;
         Ok(self.bytes)
     }
@@ -83,21 +83,21 @@ impl<'a> Field<'a> {
         if self.wire_type == wire_type { Ok(()) } else { Err(self.malformed(cause)) }
     }
 
-    pub(super) fn bytes(self) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn bytes(self) -> Result<&'a [u8], Malformed> {
         self.message().map(|message| message.bytes)
     }
 
-    pub(super) fn text(self) -> Result<&'a str, Malformed> {
+    pub(crate) fn text(self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes()?).map_err(|_| self.malformed("text that is not UTF-8"))
     }
 
-    pub(super) fn malformed(self, cause: &'static str) -> Malformed {
+    pub(crate) fn malformed(self, cause: &'static str) -> Malformed {
         Malformed { cause, offset: self.offset }
     }
 }
 
 /// See [`Message::fields`].
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     rest: Message<'a>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Fields<'a> {
                 field.wire_type = WireType::Fixed32;
                 field.bits = u64::from(u32::from_le_bytes(self.array()?));
             }
-            3 | 4 => return Err(malformed("a group, which OTLP does not have,")),
+            3 | 4 => return Err(malformed("a group, which no message here has,")),
             _ => return Err(malformed("an unknown wire type")),
         }
         Ok(field)
