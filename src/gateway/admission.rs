@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::Summary;
 use super::body::Limits;
+use super::events::EventService;
 use super::journal::{Frames, Journal, OnDisk};
 use super::refused::Refused;
 use crate::delivery::{Delivery, DeliveryError};
@@ -65,6 +66,7 @@ pub(super) struct Admission {
     delivery: Arc<Delivery<OnDisk>>,
     journal: Arc<Journal>,
     room: Room,
+    events: EventService,
     decoders: Arc<Semaphore>,
     limits: Limits,
     requests: AtomicU64,
@@ -73,13 +75,20 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub fn new(delivery: Delivery<OnDisk>, journal: Arc<Journal>, room: Room, limits: Limits) -> Self {
+    pub fn new(
+        delivery: Delivery<OnDisk>,
+        journal: Arc<Journal>,
+        room: Room,
+        events: EventService,
+        limits: Limits,
+    ) -> Self {
         // Decoding keeps a core busy; more at once would be no faster, and each may hold a whole unpacked body.
         let decoders = Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from)));
         Admission {
             delivery: Arc::new(delivery),
             journal,
             room,
+            events,
             decoders,
             limits,
             requests: AtomicU64::new(0),
@@ -170,27 +179,33 @@ impl Admission {
         Ok((portions, Accepted { rejected_spans: read.rejected_spans, message: tell(&read) }))
     }
 
-    /// Counts what became of a request, and tells of each kind of trouble once.
-    pub fn note(&self, result: &Result<Accepted, Refused>, peer: SocketAddr) {
-        match result {
-            Ok(accepted) => {
-                self.requests.fetch_add(1, Ordering::Relaxed);
-                self.rejected_spans.fetch_add(accepted.rejected_spans as u64, Ordering::Relaxed);
-                if !accepted.message.is_empty() {
-                    crate::once::warn("rejected-spans", || {
-                        format!("not all of a request from {peer} was taken: {}", accepted.message)
-                    });
-                }
-            }
-            Err(refused) => self.note_refused(refused, peer),
+    /// Counts a request that was taken, and tells once if not all of one was.
+    pub fn note_accepted(&self, accepted: &Accepted, peer: SocketAddr) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.rejected_spans.fetch_add(accepted.rejected_spans as u64, Ordering::Relaxed);
+        if !accepted.message.is_empty() {
+            crate::once::warn("rejected-spans", || {
+                format!("not all of a request from {peer} was taken: {}", accepted.message)
+            });
         }
     }
 
-    /// Counts a request that was refused.
+    /// Counts a request that was refused, and tells of each kind of trouble once.
     pub fn note_refused(&self, refused: &Refused, peer: SocketAddr) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         crate::once::warn(refused.answer().kind, || format!("a request from {peer} was refused: {refused}"));
         tracing::debug!("a request from {peer} was refused: {refused}");
+    }
+
+    /// What takes and shows events.
+    pub fn events(&self) -> &EventService {
+        &self.events
+    }
+
+    /// Writes lines that are events already. Blocks until they are safe or refused: had it an end before, lines could be
+    /// written that their sender sends again.
+    pub fn write_events(&self, lines: Vec<u8>) -> Result<(), DeliveryError> {
+        self.delivery.write_events(lines, Duration::MAX)
     }
 
     /// Writes all that waits and ends the delivery. Blocks until then.

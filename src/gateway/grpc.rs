@@ -1,4 +1,4 @@
-//! OTLP/gRPC.
+//! gRPC: OTLP's service, and that of events.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,14 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, Response, Version};
 use prost::Message;
 
-use super::admission::{Accepted, Admission, Format};
+use super::admission::{Admission, Format};
 use super::body;
 use super::connections::Body;
+use super::events::{self, EventService};
 use super::http::{encoding, text};
 use super::messages::{ExportResponse, Status};
 use super::refused::{Refused, shorten};
+use crate::otlp::decompress::Encoding;
 
 /// Where spans are sent.
 pub(super) const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -35,29 +37,53 @@ pub(super) async fn respond(
     admission: &Arc<Admission>,
     peer: SocketAddr,
 ) -> Response<Body> {
-    let result = export(request, admission).await;
-    admission.note(&result, peer);
-    let mut response = match result {
-        Ok(accepted) => success(&accepted),
-        Err(refused) => failure(&refused),
+    let mut response = match call(request, admission, peer).await {
+        Ok(response) => response,
+        Err(refused) => {
+            admission.note_refused(&refused, peer);
+            failure(&refused)
+        }
     };
     let accepted = HeaderValue::from_static("identity,gzip,zstd");
     response.headers_mut().insert(HeaderName::from_static("grpc-accept-encoding"), accepted);
     response
 }
 
-async fn export(request: Request<Incoming>, admission: &Arc<Admission>) -> Result<Accepted, Refused> {
-    let path = request.uri().path();
-    if path != EXPORT {
-        return Err(Refused::Unknown { path: shorten(path) });
+async fn call(
+    request: Request<Incoming>,
+    admission: &Arc<Admission>,
+    peer: SocketAddr,
+) -> Result<Response<Body>, Refused> {
+    let path = request.uri().path().to_owned();
+    if ![EXPORT, events::EXPORT, events::SUBSCRIBE].contains(&path.as_str()) {
+        return Err(Refused::Unknown { path: shorten(&path) });
     }
+    let (message, encoding) = read(request, admission).await?;
+    match path.as_str() {
+        events::EXPORT => {
+            let response = EventService::export(admission, message, encoding, peer).await?;
+            Ok(success(&response))
+        }
+        events::SUBSCRIBE => {
+            let subscriber = EventService::subscribe(admission, message, encoding)?;
+            Ok(answer(Body::new(subscriber.into_body())))
+        }
+        _ => {
+            let accepted = admission.accept(message, Format::Protobuf, encoding).await?;
+            admission.note_accepted(&accepted, peer);
+            Ok(success(&ExportResponse::from(&accepted)))
+        }
+    }
+}
+
+/// The only message of a request, and how it is compressed.
+async fn read(request: Request<Incoming>, admission: &Admission) -> Result<(Bytes, Option<Encoding>), Refused> {
     let encoding = encoding(&text(request.headers(), "grpc-encoding"))?;
     let framed = body::read(request.into_body(), admission.limits(), PREFIX).await?;
-    let (is_packed, message) = unframe(framed)?;
-    match (is_packed, encoding) {
-        (true, None) => Err(Refused::Framing("it is compressed, and `grpc-encoding` does not say how")),
-        (true, encoding) => admission.accept(message, Format::Protobuf, encoding).await,
-        (false, _) => admission.accept(message, Format::Protobuf, None).await,
+    match (unframe(framed)?, encoding) {
+        ((true, _), None) => Err(Refused::Framing("it is compressed, and `grpc-encoding` does not say how")),
+        ((true, message), encoding) => Ok((message, encoding)),
+        ((false, message), _) => Ok((message, None)),
     }
 }
 
@@ -80,17 +106,25 @@ fn unframe(mut body: Bytes) -> Result<(bool, Bytes), Refused> {
 }
 
 /// The message, and the status behind it.
-fn success(accepted: &Accepted) -> Response<Body> {
-    let message = ExportResponse::from(accepted).encode_to_vec();
-    let mut framed = BytesMut::with_capacity(PREFIX + message.len());
-    framed.put_u8(0);
-    // An answer tells of ten spans at most.
-    framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-    framed.put_slice(&message);
+fn success(message: &impl Message) -> Response<Body> {
     let mut trailers = HeaderMap::new();
     trailers.insert(HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"));
-    let body = Full::new(framed.freeze()).with_trailers(std::future::ready(Some(Ok(trailers))));
-    let mut response = Response::new(Body::new(body));
+    let body = Full::new(framed(&message.encode_to_vec()));
+    answer(Body::new(body.with_trailers(std::future::ready(Some(Ok(trailers))))))
+}
+
+/// A message with what stands before it.
+pub(super) fn framed(message: &[u8]) -> Bytes {
+    let mut framed = BytesMut::with_capacity(PREFIX + message.len());
+    framed.put_u8(0);
+    // Answers tell of a thousand events at most, and an event has a few megabytes.
+    framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    framed.put_slice(message);
+    framed.freeze()
+}
+
+fn answer(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }

@@ -42,11 +42,15 @@ pub(super) async fn respond(
     }
     // What cannot be answered as it was asked is answered in JSON, which people can read.
     let format = Format::of(&head.headers).unwrap_or(Format::Json);
-    let result = export(&head, body, admission).await;
-    admission.note(&result, peer);
-    match result {
-        Ok(accepted) => answer(StatusCode::OK, format.content_type(), format.write(&ExportResponse::from(&accepted))),
-        Err(refused) => failure(&refused, format),
+    match export(&head, body, admission).await {
+        Ok(accepted) => {
+            admission.note_accepted(&accepted, peer);
+            answer(StatusCode::OK, format.content_type(), format.write(&ExportResponse::from(&accepted)))
+        }
+        Err(refused) => {
+            admission.note_refused(&refused, peer);
+            failure(&refused, format)
+        }
     }
 }
 

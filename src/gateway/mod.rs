@@ -9,20 +9,23 @@
 //! | `body` | reads a body within a size and a time |
 //! | `admission` | unpacks and decodes, has the journal keep the spans, hands over to the delivery: the same for both |
 //! | `journal` | keeps spans on disk, from before they are acknowledged until they are told |
+//! | `events` | `EventService`: takes events that others made, once each |
+//! | `live` | shows events as they are written |
 //! | `refused` | why a request is not taken, and which status that is: the same for both transports |
 //! | `messages` | the few protobuf messages of the answers |
 //!
-//! gRPC is served without generated code: an OTLP request is one message behind five bytes, and this way both
-//! transports share one bounded path from the body to the decoder, which borrows from the very bytes that arrived. Both
-//! are served at both addresses, for a request says which it is: a client with the wrong port is served all the same.
+//! gRPC is served without generated code: a request is one message behind five bytes, and this way both transports
+//! share one bounded path from the body to the decoder, which borrows from the very bytes that arrived. Both are served at both addresses, for a request says which it is: a client with the wrong port is served all the same.
 
 mod access;
 mod admission;
 mod body;
 mod connections;
+mod events;
 mod grpc;
 mod http;
 mod journal;
+mod live;
 mod messages;
 mod refused;
 mod secret;
@@ -41,6 +44,8 @@ use self::access::Access;
 use self::admission::{Admission, Room};
 use self::body::Limits;
 use self::connections::Service;
+use self::events::EventService;
+use self::live::Live;
 pub use self::tls::Tls;
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryError};
@@ -148,7 +153,7 @@ struct Listener {
 /// What a gateway did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Requests that were taken, at least in part.
+    /// Requests with spans that were taken, at least in part.
     pub requests: u64,
     /// Requests that were refused as a whole.
     pub refused: u64,
@@ -238,14 +243,16 @@ impl Gateway {
         let opened = tokio::task::spawn_blocking(move || journal::open(&data_dir)).await;
         let opened = opened.map_err(|error| GatewayError::Thread(io::Error::other(error)))?;
         let (journal, store) = opened.map_err(|error| GatewayError::Journal(error.to_string()))?;
+        let live = Live::new();
+        let events = EventService::new(options.config.policy(), live.clone());
         let bounds =
             Bounds { bytes: options.max_waiting_bytes, trace_spans: MAX_TRACE_SPANS, trace_bytes: MAX_TRACE_BYTES };
-        let delivery =
-            Delivery::start(options.config, store, tell, bounds, options.sink).map_err(GatewayError::Thread)?;
+        let sink = live.watch(options.sink);
+        let delivery = Delivery::start(options.config, store, tell, bounds, sink).map_err(GatewayError::Thread)?;
         let room = Room { journal: options.max_journal_bytes, memory: options.max_waiting_bytes };
         let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
         let service = Service {
-            admission: Arc::new(Admission::new(delivery, journal, room, limits)),
+            admission: Arc::new(Admission::new(delivery, journal, room, events, limits)),
             access,
             tls,
             max_connections: options.max_connections.max(1),
@@ -272,6 +279,11 @@ impl Gateway {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<Summary, GatewayError> {
         let sockets = [self.grpc, self.http].map(|listener| listener.map(|listener| listener.socket));
         let admission = self.service.admission.clone();
+        let shutdown = async {
+            shutdown.await;
+            // Streams that have no end would keep their connections open.
+            admission.events().close();
+        };
         connections::serve(sockets, self.service, shutdown).await;
         // The sink blocks: not on a thread that runs tasks.
         let (stopping, limit) = (admission.clone(), self.drain_timeout);

@@ -5,8 +5,10 @@ use std::time::Duration;
 use hyper::StatusCode;
 use tonic::Code;
 
+use crate::delivery::DeliveryError;
 use crate::otlp::ReadError;
 use crate::otlp::decompress::DecompressError;
+use crate::proto::ConversionError;
 
 /// How long a sender should wait before it tries again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -49,6 +51,17 @@ pub(super) enum Refused {
     Packed(#[from] DecompressError),
     #[error(transparent)]
     Undecodable(#[from] ReadError),
+    #[error(transparent)]
+    Message(#[from] ConversionError),
+    #[error("more than {limit} events in one request; send smaller batches")]
+    TooManyEvents { limit: usize },
+    #[error("{found:?} is no type of event")]
+    EventType { found: String },
+    #[error("{limit} subscribers follow already; end one of them")]
+    TooManySubscribers { limit: usize },
+    /// No sink has them.
+    #[error("the events could not be written: {0}; try again later")]
+    Unwritten(DeliveryError),
     /// More waits than may.
     #[error("more spans arrive than can be written; try again later")]
     Full,
@@ -99,6 +112,15 @@ impl Refused {
                 ("request-corrupt", Code::InvalidArgument, StatusCode::BAD_REQUEST)
             }
             Refused::Undecodable(_) => ("request-undecodable", Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            Refused::Message(_) => ("request-message", Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            Refused::TooManyEvents { .. } => {
+                ("request-too-many-events", Code::ResourceExhausted, StatusCode::PAYLOAD_TOO_LARGE)
+            }
+            Refused::EventType { .. } => ("request-event-type", Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            Refused::TooManySubscribers { .. } => {
+                ("request-subscribers", Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS)
+            }
+            Refused::Unwritten(_) => ("request-unwritten", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::Full => ("request-queue-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::JournalFull { .. } => ("request-journal-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::Unsafe(_) => ("request-unsafe", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),

@@ -4,6 +4,7 @@
 
 mod access;
 mod connections;
+mod events;
 mod refusals;
 mod server;
 #[path = "../support/mod.rs"]

@@ -152,6 +152,10 @@ pub struct Stopping {
 }
 
 impl Stopping {
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
     pub fn wait(self) -> (String, Summary) {
         let summary = self.runtime.block_on(self.serving).unwrap().unwrap();
         let lines = self.lines.0.lock().unwrap().clone();
