@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use twox_hash::XxHash3_128;
+
 use crate::event::BATCH_LIMIT;
 use crate::sink::Sink;
 use crate::span::{SpanId, TraceId};
@@ -14,8 +16,19 @@ pub(crate) struct Batch {
     pub lines: Vec<u8>,
     /// What the lines tell.
     pub told: Vec<Told>,
-    /// Its number, once it has one.
-    pub number: Option<u64>,
+    pub name: Name,
+}
+
+/// What a batch is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// It may still grow.
+    #[default]
+    None,
+    /// By its store, which has noted what it tells.
+    Numbered(u64),
+    /// By its content, where there is nothing that a store could note.
+    Own(String),
 }
 
 /// Events of one trace that a batch tells.
@@ -31,7 +44,8 @@ pub(crate) struct Told {
 }
 
 impl Batch {
-    /// Batches of lines that are events already.
+    /// Batches of lines that are events already. They are named by their content: when whoever sent them does so again,
+    /// because this process was killed before it could answer, a spool that has them takes none twice.
     pub fn of(lines: &[u8]) -> Vec<Batch> {
         let mut batches: Vec<Batch> = Vec::new();
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -40,12 +54,15 @@ impl Batch {
             }
             batches.last_mut().into_iter().for_each(|batch| batch.lines.extend_from_slice(line));
         }
+        for batch in &mut batches {
+            batch.name = Name::Own(format!("event-{:032x}", XxHash3_128::oneshot(&batch.lines)));
+        }
         batches
     }
 
-    /// Whether so many bytes more fit, into a batch that has no number yet. Anything fits into an empty one.
+    /// Whether so many bytes more fit, into a batch that has no name yet. Anything fits into an empty one.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.number.is_none() && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_LIMIT)
+        self.name == Name::None && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_LIMIT)
     }
 
     /// Notes what some of its lines tell.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use opentelemetry::Context;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 
-pub(crate) use self::batch::{Batch, Notes, Told};
+pub(crate) use self::batch::{Batch, Name, Notes, Told};
 use crate::config::Config;
 use crate::encode::encode_into;
 use crate::sink::{Sink, SinkError};
@@ -412,7 +412,11 @@ impl<S: Notes> Worker<S> {
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), String> {
-        let result = match self.pending.store.begin(batch)? {
+        let stem = match &batch.name {
+            Name::Own(stem) => Some(stem.clone()),
+            Name::None | Name::Numbered(_) => self.pending.store.begin(batch)?,
+        };
+        let result = match stem {
             Some(stem) => self.sink.write_named(&stem, &batch.lines),
             None => self.sink.write(&batch.lines),
         };

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::log::Place;
 use super::record::Record;
 use super::store::OnDisk;
-use crate::delivery::{Batch, Told};
+use crate::delivery::{Batch, Name, Told};
 use crate::otlp::{Budget, protobuf};
 use crate::sink::Sink;
 use crate::span::TraceId;
@@ -58,7 +58,7 @@ pub(super) fn recover(pending: &mut Pending<OnDisk>, sink: &mut dyn Sink, now: I
         match sink.find(&log.stem(number)) {
             Ok(Some(lines)) => {
                 restore(pending, &told);
-                unfinished.push(Batch { lines, told, number: Some(number) });
+                unfinished.push(Batch { lines, told, name: Name::Numbered(number) });
             }
             // It never came to be: what it was to tell is told anew.
             Ok(None) => {}

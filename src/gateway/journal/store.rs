@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::commit::Journal;
 use super::log::{Log, Place};
 use super::record::{Frames, Record};
-use crate::delivery::{Batch, Notes};
+use crate::delivery::{Batch, Name, Notes};
 use crate::otlp::{Budget, protobuf};
 use crate::sink::Sink;
 use crate::span::{Span, SpanId, TraceId};
@@ -96,9 +96,9 @@ impl Notes for OnDisk {
     }
 
     fn begin(&mut self, batch: &mut Batch) -> Result<Option<String>, String> {
-        let number = match batch.number {
-            Some(number) => number,
-            None => {
+        let number = match batch.name {
+            Name::Numbered(number) => number,
+            Name::Own(_) | Name::None => {
                 let number = self.log.next_batch.load(Ordering::Relaxed);
                 let told = std::mem::take(&mut batch.told);
                 let record = Record::Told { batch: number, told };
@@ -108,14 +108,15 @@ impl Notes for OnDisk {
                 }
                 noted?;
                 self.log.next_batch.store(number + 1, Ordering::Relaxed);
-                *batch.number.insert(number)
+                batch.name = Name::Numbered(number);
+                number
             }
         };
         Ok(Some(self.log.stem(number)))
     }
 
     fn done(&mut self, batch: &Batch) {
-        if let Some(number) = batch.number {
+        if let Name::Numbered(number) = batch.name {
             self.journal.append_lazily(Frames::of(&Record::Done { batch: number }));
         }
     }
