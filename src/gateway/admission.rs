@@ -208,6 +208,12 @@ impl Admission {
         self.delivery.write_events(lines, Duration::MAX)
     }
 
+    /// Writes all that is complete. Blocks until then.
+    #[cfg(test)]
+    pub fn flush(&self, limit: Duration) -> Result<(), DeliveryError> {
+        self.delivery.flush(limit)
+    }
+
     /// Writes all that waits and ends the delivery. Blocks until then.
     pub fn stop(&self, limit: Duration) -> Result<(), DeliveryError> {
         self.delivery.stop(limit)

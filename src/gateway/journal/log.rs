@@ -259,8 +259,23 @@ fn create(log: &Log) -> Result<Current, DiskError> {
             log.files().lock = lock;
         }
     }
-    let number = log.files().by_number.last_key_value().map_or(0, |(number, _)| number + 1);
-    let mut file = directory.create(&name(number))?;
+    let mut number = log.files().by_number.last_key_value().map_or(0, |(number, _)| number + 1);
+    let file = loop {
+        match directory.create(&name(number)) {
+            // Left by an attempt that failed, and could not be removed.
+            Err(error) if error.is_taken() => number += 1,
+            file => break file?,
+        }
+    };
+    let begun = begin(log, &directory, number, file);
+    if begun.is_err() {
+        let _ = directory.remove(&name(number));
+    }
+    begun
+}
+
+/// Writes the header.
+fn begin(log: &Log, directory: &Directory, number: u32, mut file: NewFile) -> Result<Current, DiskError> {
     let next_batch = log.next_batch.load(Ordering::Relaxed);
     let header = Frames::of(&Record::Header { family: &log.family, next_batch });
     file.write(&header.bytes)?;

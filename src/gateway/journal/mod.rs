@@ -60,3 +60,6 @@ pub(super) fn open(data_directory: &Path) -> Result<(Arc<Journal>, OnDisk), Open
     let journal = Arc::new(Journal::start(log.clone()).map_err(OpenError::Thread)?);
     Ok((journal.clone(), OnDisk::new(journal, log)))
 }
+
+#[cfg(test)]
+mod tests;
