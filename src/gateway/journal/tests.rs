@@ -290,3 +290,20 @@ fn files_in_which_nothing_is_needed_go() {
     assert_eq!(files(), 3 + 1, "three files and the lock");
     assert_eq!(spooled(folder.path()), expected());
 }
+
+#[test]
+fn what_the_daemon_has_taken_is_not_told_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let life = Life::start(folder.path(), |_| {}).unwrap();
+        assert!(requests().iter().all(|request| life.send(request)));
+        assert!(life.stop());
+        for entry in std::fs::read_dir(folder.path().join("spool")).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+    let life = Life::start(folder.path(), |_| {}).unwrap();
+    assert!(requests().iter().all(|request| life.send(request)));
+    assert!(life.stop());
+    assert_eq!(spooled(folder.path()).len(), 0);
+}
