@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::config::Config;
 use crate::delivery::Delivery;
-use crate::sink::{Sink, Spool};
+use crate::sink::{Several, Sink, Spool};
 use crate::trace::Timing;
 use crate::trace::pending::{Bounds, InMemory, Tell};
 
@@ -14,7 +14,7 @@ use crate::trace::pending::{Bounds, InMemory, Tell};
 #[must_use = "a builder does nothing before it is built"]
 pub struct Builder<T> {
     config: Config,
-    sink: Option<Box<dyn Sink>>,
+    sinks: Vec<Box<dyn Sink>>,
     max_bytes: usize,
     pub(crate) timing: Timing,
     builds: PhantomData<T>,
@@ -36,7 +36,7 @@ impl<T> Builder<T> {
     pub(crate) fn new() -> Self {
         Builder {
             config: Config::from_env(),
-            sink: None,
+            sinks: Vec::new(),
             max_bytes: Bounds::LIBRARY.bytes,
             timing: Timing::default(),
             builds: PhantomData,
@@ -49,9 +49,10 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Where events go; the spool if it is not set.
+    /// Where events go; the spool if it is not set. Given several times, everything goes to all of them, each with its own
+    /// progress ([`Several`]).
     pub fn with_sink(mut self, sink: impl Sink + 'static) -> Self {
-        self.sink = Some(Box::new(sink));
+        self.sinks.push(Box::new(sink));
         self
     }
 
@@ -62,10 +63,11 @@ impl<T> Builder<T> {
         self
     }
 
-    pub(crate) fn start(self, tell: Tell) -> Result<Delivery, BuildError> {
-        let sink = match self.sink {
-            Some(sink) => sink,
-            None => Box::new(Spool::open_default()?),
+    pub(crate) fn start(mut self, tell: Tell) -> Result<Delivery, BuildError> {
+        let sink = match self.sinks.len() {
+            0 => Box::new(Spool::open_default()?),
+            1 => self.sinks.remove(0),
+            _ => Box::new(Several::new(self.sinks)),
         };
         let bounds = Bounds { bytes: self.max_bytes, ..Bounds::LIBRARY };
         Ok(Delivery::start(self.config, InMemory, tell, bounds, sink)?)

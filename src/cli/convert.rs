@@ -2,25 +2,32 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use super::options::Options;
+use super::receivers::Receivers;
 use super::{Failure, complain};
 use crate::encode::encode;
 use crate::otlp::file::read_file;
-use crate::sink::{Destination, SinkError};
+use crate::sink::{self, Destination, SinkError};
 use crate::span::Span;
 use crate::trace;
+
+/// How long receivers get for what is converted. What they have not taken then waits for the next start.
+const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Args, Debug)]
 pub(super) struct Convert {
     /// Recordings of spans; - reads standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where events go: stdout, spool or spool:DIR.
+    /// Where events go: stdout, spool, spool:DIR or ingest:URL (repeatable).
     #[arg(long, default_value = "stdout", value_name = "SINK")]
-    to: Destination,
+    to: Vec<Destination>,
+    #[command(flatten)]
+    receivers: Receivers,
     #[command(flatten)]
     options: Options,
 }
@@ -28,10 +35,11 @@ pub(super) struct Convert {
 impl Convert {
     pub fn run(self) -> Result<(), Failure> {
         let config = self.options.config().map_err(Some)?;
-        let mut sink = self.to.open().map_err(|error| Some(error.to_string()))?;
+        let sink = sink::open(&self.to, &self.receivers.settings());
+        let mut sink = sink.map_err(|error| Some(error.to_string()))?;
         let recording = Recording::read(&self.files);
         let lines = encode(trace::map(&recording.spans, config.mapping()), config.policy());
-        match sink.write(&lines) {
+        match sink.write(&lines).and_then(|()| sink.close(Instant::now() + SEND_LIMIT)) {
             // Whoever closed the pipe has seen enough.
             Ok(()) | Err(SinkError::Closed) => recording.result(),
             Err(error) => Err(Some(error.to_string())),

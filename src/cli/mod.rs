@@ -6,11 +6,12 @@ mod example;
 mod explain;
 mod logs;
 mod options;
+mod receivers;
 #[cfg(feature = "gateway")]
 mod serve;
 #[cfg_attr(not(feature = "gateway"), allow(dead_code, reason = "`serve` alone has a table in the file"))]
 mod sources;
-#[cfg(feature = "gateway")]
+#[cfg_attr(not(feature = "gateway"), allow(dead_code, reason = "`serve` alone has times"))]
 mod units;
 
 use std::io::{self, Write};

@@ -15,6 +15,7 @@ use super::options::Options;
 use super::sources::Sources;
 use super::{Failure, example};
 use crate::gateway::{self, Gateway, GatewayError, Summary};
+use crate::sink;
 
 pub(super) use settings::Settings;
 
@@ -53,8 +54,9 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<(), Failure> {
-        let place = self.settings.to.to_string();
-        let sink = self.settings.to.clone().open().map_err(|error| Some(error.to_string()))?;
+        let Settings { to, receivers, .. } = &self.settings;
+        let place = to.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let sink = sink::open(to, &receivers.settings()).map_err(|error| Some(error.to_string()))?;
         // The example leaves nothing behind.
         let scratch = self.example.then(Scratch::new);
         let data_dir = match &scratch {

@@ -160,7 +160,7 @@ impl Directory {
     ///
     /// # Errors
     /// If it cannot be looked at.
-    pub fn look_at(&self, name: &str) -> Result<Option<FileFacts>, DiskError> {
+    pub fn facts(&self, name: &str) -> Result<Option<FileFacts>, DiskError> {
         let found = match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
             found => found.map_err(self.failed("look at", name))?,

@@ -4,42 +4,140 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Home, Sink, SinkError, Spool, Stdout};
+use serde::Deserialize;
 
-/// Where events shall go: `spool`, `spool:DIR` or `stdout`.
+use super::stdout::QueuedStdout;
+use super::{Home, Queue, QueueOptions, ReceiverUrl, Sender, Several, Sink, SinkError, Spool, Stdout};
+
+/// What can be written after `--to`; a receiver only with the feature of its name.
+pub(super) const FORMS: &str = "`spool`, `spool:DIR`, `stdout`, `ingest:URL`";
+
+/// Where events shall go: `spool`, `spool:DIR`, `stdout`, or a receiver and its URL.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Destination {
     /// The spool in a directory; without one, the spool of the Failproof home.
     Spool(Option<PathBuf>),
     /// Standard output.
     Stdout,
+    /// A receiver that can fail, with a queue before it.
+    Receiver(Receiver, ReceiverUrl),
+}
+
+/// The kinds of receivers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Receiver {
+    /// The platform's ingest endpoint.
+    Ingest,
+}
+
+/// Each kind of receiver, and how it is named.
+const RECEIVERS: [(Receiver, &str); 1] = [(Receiver::Ingest, "ingest")];
+
+/// What sinks need to know beside where they lead.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The file with the key to the platform, readable by its owner alone; `FAILPROOF_API_KEY` by default.
+    pub api_key_file: Option<PathBuf>,
+    /// The certificates to trust instead of those that the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// Whether bodies to the ingest endpoint are compressed with gzip.
+    pub gzip: bool,
+    /// The directory below which each receiver has its queue; `custom-agents/queues` of the Failproof home by default.
+    pub queue_dir: Option<PathBuf>,
+    /// How many bytes each queue holds at most; 1 GiB by default.
+    pub queue_max_bytes: Option<u64>,
+}
+
+/// Opens the sinks of some destinations: with one, that one; with several, all of them at once, each with its own
+/// progress.
+///
+/// # Errors
+/// If one of them can't be opened.
+pub fn open(destinations: &[Destination], settings: &Settings) -> Result<Box<dyn Sink>, SinkError> {
+    if let [destination] = destinations {
+        return destination.open(settings);
+    }
+    let sinks = destinations.iter().map(|destination| match destination {
+        Destination::Stdout => Ok(Box::new(QueuedStdout::start()?) as Box<dyn Sink>),
+        other => other.open(settings),
+    });
+    Ok(Box::new(Several::new(sinks.collect::<Result<Vec<_>, _>>()?)))
 }
 
 impl Destination {
     /// Opens the sink.
     ///
     /// # Errors
-    /// If the spool can't be made or is refused.
-    pub fn open(self) -> Result<Box<dyn Sink>, SinkError> {
+    /// If the spool or the queue can't be made or is refused, or what the receiver needs is not there.
+    pub fn open(&self, settings: &Settings) -> Result<Box<dyn Sink>, SinkError> {
         Ok(match self {
             Destination::Spool(Some(directory)) => Box::new(Spool::open(directory)?),
             Destination::Spool(None) => Box::new(Spool::open_default()?),
             Destination::Stdout => Box::new(Stdout),
+            Destination::Receiver(receiver, url) => Box::new(receiver.open(url, settings)?),
         })
     }
-}
 
-impl Destination {
-    /// What keeps it from being opened, as far as that shows without making anything.
+    /// What keeps it from being opened, as far as that shows without making or asking anything.
     ///
     /// # Errors
     /// As for [`Destination::open`].
-    pub fn check(&self) -> Result<(), SinkError> {
+    pub fn check(&self, settings: &Settings) -> Result<(), SinkError> {
         match self {
             Destination::Spool(Some(directory)) => Spool::check(directory),
             Destination::Spool(None) => Spool::check(&Home::from_env().ok_or(SinkError::NoHome)?.spool()),
             Destination::Stdout => Ok(()),
+            Destination::Receiver(receiver, url) => {
+                receiver.sender(url, settings).and_then(|_| Spool::check(&receiver.queue(url, settings)?))
+            }
         }
+    }
+}
+
+impl Receiver {
+    /// How it is named.
+    pub fn name(self) -> &'static str {
+        RECEIVERS.iter().find(|(receiver, _)| *receiver == self).map_or("", |(_, name)| name)
+    }
+
+    fn open(self, url: &ReceiverUrl, settings: &Settings) -> Result<Queue, SinkError> {
+        let sender = self.sender(url, settings)?;
+        let mut options = QueueOptions::new(self.queue(url, settings)?);
+        options.max_bytes = settings.queue_max_bytes.unwrap_or(options.max_bytes);
+        Queue::start(options, sender)
+    }
+
+    /// The directory of its queue.
+    fn queue(self, url: &ReceiverUrl, settings: &Settings) -> Result<PathBuf, SinkError> {
+        Ok(match &settings.queue_dir {
+            Some(directory) => Home::queue_below(directory, self.name(), url.as_str()),
+            None => Home::from_env().ok_or(SinkError::NoHome)?.queue(self.name(), url.as_str()),
+        })
+    }
+
+    fn sender(self, url: &ReceiverUrl, settings: &Settings) -> Result<Box<dyn Sender>, SinkError> {
+        let _ = settings;
+        match self {
+            #[cfg(feature = "ingest")]
+            Receiver::Ingest => {
+                let key = match &settings.api_key_file {
+                    Some(path) => super::ApiKey::from_file(path),
+                    None => super::ApiKey::from_env(),
+                };
+                let key = key.map_err(|why| self.setup(url, why))?;
+                let mut options = super::IngestOptions::new(url.clone(), key);
+                options.ca_file.clone_from(&settings.ca_file);
+                options.gzip = settings.gzip;
+                Ok(Box::new(super::Ingest::new(options)?))
+            }
+            #[allow(unreachable_patterns, reason = "with all features there is no other")]
+            _ => Err(self.setup(url, format!("this build lacks the feature `{}`", self.name()))),
+        }
+    }
+
+    fn setup(self, url: &ReceiverUrl, why: String) -> SinkError {
+        SinkError::Setup { receiver: format!("{} {url}", self.name()), why }
     }
 }
 
@@ -53,15 +151,22 @@ impl FromStr for Destination {
     type Err = SinkError;
 
     fn from_str(text: &str) -> Result<Self, SinkError> {
-        let wrong = |why| Err(SinkError::Destination { text: text.to_owned(), why });
+        let wrong = |text: &str, why| Err(SinkError::Destination { text: text.to_owned(), why });
         match text.split_once(':') {
             None if text == "spool" => Ok(Destination::Spool(None)),
             None if text == "stdout" => Ok(Destination::Stdout),
-            Some(("spool", directory)) if directory.trim().is_empty() => wrong("a directory is missing"),
+            Some(("spool", directory)) if directory.trim().is_empty() => wrong(text, "a directory is missing"),
             // A shell leaves it as it is in the middle of a word, and nothing reads a spool in a directory named `~`.
-            Some(("spool", directory)) if directory.starts_with('~') => wrong("`~` has no meaning here"),
+            Some(("spool", directory)) if directory.starts_with('~') => wrong(text, "`~` has no meaning here"),
             Some(("spool", directory)) => Ok(Destination::Spool(Some(directory.into()))),
-            _ => wrong("there is no such destination"),
+            Some((kind, url)) => match RECEIVERS.iter().find(|(_, name)| *name == kind) {
+                // The URL stays out of the message: a secret may be what is wrong with it.
+                Some((receiver, name)) => ReceiverUrl::parse(url)
+                    .map(|url| Destination::Receiver(*receiver, url))
+                    .or_else(|why| wrong(&format!("{name}:…"), why)),
+                None => wrong(text, "there is no such destination"),
+            },
+            None => wrong(text, "there is no such destination"),
         }
     }
 }
@@ -72,6 +177,7 @@ impl fmt::Display for Destination {
             Destination::Spool(Some(directory)) => write!(f, "spool:{}", directory.display()),
             Destination::Spool(None) => f.write_str("spool"),
             Destination::Stdout => f.write_str("stdout"),
+            Destination::Receiver(receiver, url) => write!(f, "{}:{url}", receiver.name()),
         }
     }
 }
@@ -82,10 +188,12 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
+        let url = ReceiverUrl::parse("https://a.example:8443/events").unwrap();
         for (text, destination) in [
             ("spool", Destination::default()),
             ("spool:/a/b c:d", Destination::Spool(Some("/a/b c:d".into()))),
             ("stdout", Destination::Stdout),
+            ("ingest:https://a.example:8443/events", Destination::Receiver(Receiver::Ingest, url)),
         ] {
             assert_eq!(text.parse::<Destination>().unwrap(), destination);
             assert_eq!(destination.to_string(), text);
@@ -94,10 +202,19 @@ mod tests {
 
     #[test]
     fn what_is_no_destination_lists_what_is() {
-        for text in ["", "file", "Spool", "spool:", "spool: ", "spool:~/events", "stdout:x", "ingest:https://x"] {
+        for text in ["", "file", "Spool", "spool:", "spool: ", "spool:~/events", "stdout:x", "kafka:https://x"] {
             let error = text.parse::<Destination>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{text}`")), "{error}");
-            assert!(error.ends_with("possible are `spool`, `spool:DIR` and `stdout`"), "{error}");
+            assert!(error.ends_with(&format!("possible are {FORMS}")), "{error}");
         }
+        for (_, name) in RECEIVERS {
+            assert!(FORMS.contains(&format!("`{name}:URL`")), "{FORMS}");
+        }
+    }
+
+    #[test]
+    fn a_url_that_may_hold_a_secret_is_not_repeated() {
+        let error = "ingest:https://user:made-up@a.example".parse::<Destination>().unwrap_err().to_string();
+        assert!(error.starts_with("`ingest:…`: ") && !error.contains("made-up"), "{error}");
     }
 }

@@ -11,12 +11,20 @@ use crate::disk::DiskError;
 #[derive(Debug, Error)]
 pub enum SinkError {
     /// Something is no destination.
-    #[error("`{text}`: {why}; possible are `spool`, `spool:DIR` and `stdout`")]
+    #[error("`{text}`: {why}; possible are {}", super::destination::FORMS)]
     Destination {
-        /// What was asked for.
+        /// What was asked for; without what could be a secret.
         text: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// What a receiver needs is not there.
+    #[error("{receiver}: {why}")]
+    Setup {
+        /// What kind of receiver, and where.
+        receiver: String,
+        /// What is wrong, and what to do about it.
+        why: String,
     },
     /// No variable says where the Failproof home is, and the user has no home directory.
     #[error("no Failproof home: set FAILPROOFAI_HOME or HOME, or name the directory of the spool")]
@@ -61,6 +69,14 @@ pub enum SinkError {
         /// How many bytes, at least.
         bytes: u64,
     },
+    /// One of several sinks failed.
+    #[error("{source}")]
+    OneOfSeveral {
+        /// The bytes at the start of the given lines that all of them have.
+        written: usize,
+        /// Why.
+        source: Box<SinkError>,
+    },
     /// Nobody reads standard output any more: a reason to end, not to complain.
     #[error("standard output is closed")]
     Closed,
@@ -77,7 +93,9 @@ impl SinkError {
     /// for standard output, whose reader does not say what it took.
     pub fn written(&self) -> usize {
         match self {
-            SinkError::Spool { written, .. } | SinkError::Refused { written, .. } => *written,
+            SinkError::Spool { written, .. }
+            | SinkError::Refused { written, .. }
+            | SinkError::OneOfSeveral { written, .. } => *written,
             _ => 0,
         }
     }

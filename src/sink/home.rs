@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use twox_hash::XxHash3_128;
+use twox_hash::XxHash3_64;
 
 /// The Failproof home, which need not exist.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -51,17 +51,33 @@ impl Home {
 
     /// The directory of the queue before a receiver: of the sink of this kind that sends to this URL.
     pub fn queue(&self, kind: &str, url: &str) -> PathBuf {
-        // A URL is no name for a file; half of a strong hash is enough to tell the few receivers of one machine apart.
-        let hash = (XxHash3_128::oneshot(url.as_bytes()) >> 64) as u64;
-        self.0.join("custom-agents").join("queues").join(format!("{kind}-{hash:016x}"))
+        Self::queue_below(&self.0.join("custom-agents").join("queues"), kind, url)
+    }
+
+    /// The same below another directory.
+    pub(super) fn queue_below(directory: &Path, kind: &str, url: &str) -> PathBuf {
+        // A URL is no name for a file; this tells the few receivers of one machine apart.
+        directory.join(format!("{kind}-{:016x}", XxHash3_64::oneshot(url.as_bytes())))
     }
 
     /// Whether the daemon's switch turns redaction off: `collector.redact` is `off` in `config.json`. A file that is
     /// missing or can't be read or understood leaves it on.
     pub fn redaction_switched_off(&self) -> bool {
-        let config = fs::read(self.0.join("config.json")).ok();
-        let config = config.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        config.is_some_and(|config| config["collector"]["redact"] == "off")
+        self.config().is_some_and(|config| config["collector"]["redact"] == "off")
+    }
+
+    /// What this machine is called in the server's logs: `collector.machine_id` in `config.json`, if it is there and may
+    /// stand in a header.
+    pub fn machine_id(&self) -> Option<String> {
+        let config = self.config()?;
+        let id = config["collector"]["machine_id"].as_str()?.trim();
+        let is_fit = (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+        is_fit.then(|| id.to_owned())
+    }
+
+    /// The daemon's `config.json`, if it can be read and understood.
+    fn config(&self) -> Option<Value> {
+        serde_json::from_slice(&fs::read(self.0.join("config.json")).ok()?).ok()
     }
 }
 
@@ -99,6 +115,36 @@ mod tests {
             assert_eq!(home(Some(blank), Some("/ann")), Some("/ann/.failproofai/custom-agents/events".into()));
             assert_eq!(home(Some(blank), Some(blank)), None);
         }
+    }
+
+    #[test]
+    fn a_machine_has_the_name_that_the_daemon_gives_it_if_a_header_can_hold_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path());
+        assert_eq!(home.machine_id(), None, "without a file");
+        let long = "x".repeat(129);
+        for (id, expected) in [
+            (r#"" m-1 ""#, Some("m-1")),
+            ("7", None),
+            (r#""""#, None),
+            (r#""a\r\nb""#, None),
+            (r#""a b""#, None),
+            (&format!("\"{long}\""), None),
+        ] {
+            fs::write(directory.path().join("config.json"), format!(r#"{{"collector":{{"machine_id":{id}}}}}"#))
+                .unwrap();
+            assert_eq!(home.machine_id().as_deref(), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn each_receiver_has_a_queue_of_its_own() {
+        let queue = |kind, url| Home::new("/fp").queue(kind, url);
+        let first = queue("ingest", "https://a.example/events");
+        assert!(first.starts_with("/fp/custom-agents/queues"));
+        assert_eq!(first, queue("ingest", "https://a.example/events"), "the same in another process");
+        assert_ne!(first, queue("ingest", "https://b.example/events"));
+        assert_ne!(first, queue("grpc", "https://a.example/events"));
     }
 
     #[test]

@@ -8,18 +8,28 @@ mod batches;
 mod destination;
 mod error;
 mod home;
+#[cfg(feature = "ingest")]
+mod http;
+#[cfg(feature = "ingest")]
+mod ingest;
 mod queue;
+mod several;
 mod spool;
 mod stdout;
+mod url;
 
-pub use destination::Destination;
+pub use destination::{Destination, Receiver, Settings, open};
 pub use error::SinkError;
 pub use home::Home;
+#[cfg(feature = "ingest")]
+pub use ingest::{ApiKey, Ingest, IngestOptions};
 pub use queue::{Backoff, Batch, Progress, Queue, QueueOptions, QueueStatus, SendError, Sender};
+pub use several::Several;
 pub use spool::Spool;
 #[cfg(feature = "gateway")]
 pub(crate) use spool::family;
 pub use stdout::Stdout;
+pub use url::ReceiverUrl;
 
 use std::time::Instant;
 

@@ -1,8 +1,11 @@
 //! Events for a person or the next program of a pipe.
 
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::time::Instant;
 
-use super::{Sink, SinkError};
+use super::queue::random;
+use super::{Batch, Progress, Queue, QueueOptions, SendError, Sender, Sink, SinkError};
 
 /// Standard output, one event a line. Lines of several of these in one process never mix.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +18,64 @@ impl Sink for Stdout {
 
     fn describe(&self) -> String {
         "standard output".to_owned()
+    }
+}
+
+impl Sender for Stdout {
+    fn send(&mut self, batch: &Batch) -> Result<(), SendError> {
+        match self.write(batch.lines()) {
+            // Nobody reads any more: the others go on.
+            Ok(()) | Err(SinkError::Closed) => Ok(()),
+            Err(error) => Err(SendError::Retry { after: None, cause: error.to_string() }),
+        }
+    }
+
+    fn describe(&self) -> String {
+        Sink::describe(self)
+    }
+}
+
+/// Standard output beside other sinks: a reader that is slow must not hold them up. Its queue is of this process alone, in
+/// the system's directory for such things, and goes with it.
+pub(super) struct QueuedStdout {
+    queue: Queue,
+    directory: PathBuf,
+}
+
+impl QueuedStdout {
+    pub fn start() -> Result<Self, SinkError> {
+        let name = format!("failproof-stdout-{}-{:016x}", std::process::id(), random());
+        let directory = std::env::temp_dir().join(name);
+        Ok(QueuedStdout { queue: Queue::start(QueueOptions::new(&directory), Stdout)?, directory })
+    }
+}
+
+impl Sink for QueuedStdout {
+    fn write(&mut self, lines: &[u8]) -> Result<(), SinkError> {
+        self.queue.write(lines)
+    }
+
+    fn write_named(&mut self, stem: &str, batch: &[u8]) -> Result<(), SinkError> {
+        self.queue.write_named(stem, batch)
+    }
+
+    fn describe(&self) -> String {
+        Sink::describe(&Stdout)
+    }
+
+    fn close(&mut self, deadline: Instant) -> Result<(), SinkError> {
+        self.queue.close(deadline)
+    }
+
+    fn progress(&self) -> Vec<Progress> {
+        self.queue.progress()
+    }
+}
+
+impl Drop for QueuedStdout {
+    fn drop(&mut self) {
+        // Another process would print what this one was told.
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -34,7 +34,9 @@ impl Settings {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         problems.extend(self.data_dir().err().map(|error| format!("data_dir: {error}")));
-        problems.extend(self.to.check().err().map(|error| format!("to: {error}")));
+        let receivers = self.receivers.settings();
+        let wrong = self.to.iter().filter_map(|destination| destination.check(&receivers).err());
+        problems.extend(wrong.map(|error| format!("to: {error}")));
         if self.grpc == self.http && self.grpc.port() != 0 {
             problems.push(format!("grpc, http: both are {}, though one address takes either; choose two", self.grpc));
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::super::logs::LogFormat;
+use super::super::receivers::Receivers;
 use super::super::units::{Size, Time};
 use crate::gateway;
 use crate::sink::{Destination, Home};
@@ -20,9 +21,11 @@ pub(in crate::cli) struct Settings {
     /// Where OTLP/HTTP is served (/v1/traces).
     #[arg(long, value_name = "ADDRESS", default_value_t = gateway::DEFAULT_HTTP)]
     pub http: SocketAddr,
-    /// Where events go: spool, spool:DIR or stdout; the example prints them.
+    /// Where events go: spool, spool:DIR, stdout or ingest:URL (repeatable); the example prints them.
     #[arg(long, value_name = "SINK", default_value = "spool", default_value_if("example", "true", "stdout"))]
-    pub to: Destination,
+    pub to: Vec<Destination>,
+    #[command(flatten)]
+    pub receivers: Receivers,
     /// Where spans are safe before they are acknowledged [default: custom-agents/gateway in the Failproof home].
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

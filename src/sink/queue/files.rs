@@ -85,7 +85,7 @@ impl Files {
         let mut waiting = 0;
         for name in directory.names()? {
             let Some((stem, ending)) = name.rsplit_once('.') else { continue };
-            let Some(facts) = directory.look_at(&name)? else { continue };
+            let Some(facts) = directory.facts(&name)? else { continue };
             match ending {
                 "jsonl" => {
                     let bytes = on_disk(facts.bytes);
@@ -113,7 +113,7 @@ impl Files {
             let parked = self.parked()?;
             let mut bytes = 0;
             for name in parked.names()? {
-                bytes += parked.look_at(&name)?.map_or(0, |facts| on_disk(facts.bytes));
+                bytes += parked.facts(&name)?.map_or(0, |facts| on_disk(facts.bytes));
             }
             self.parked_seen = (changed, bytes);
         }

@@ -19,6 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use self::files::{Files, on_disk};
+pub(super) use self::sender::random;
 pub use self::sender::{Backoff, Batch, SendError, Sender};
 use self::worker::Worker;
 use super::{Sink, SinkError, Spool};
@@ -64,8 +65,12 @@ impl Queue {
     /// As [`Spool::open`], and if the directory can't be locked or the system gives no thread.
     pub fn start(options: QueueOptions, sender: impl Sender + 'static) -> Result<Self, SinkError> {
         let spool = Spool::open(options.directory)?;
-        let files = Files::open(spool.directory())?;
-        let shared = Arc::new(Shared { receiver: sender.describe(), ..Shared::default() });
+        let mut files = Files::open(spool.directory())?;
+        // Before anybody asks how much waits.
+        let look = files.look()?;
+        let state = State { waiting: look.waiting, parked_bytes: look.parked, ..State::default() };
+        let shared = Shared { receiver: sender.describe(), state: Mutex::new(state), changed: Condvar::new() };
+        let shared = Arc::new(shared);
         let worker = Worker::new(files, Box::new(sender), options.backoff, shared.clone());
         let thread = thread::Builder::new().name("failproof-queue".to_owned()).spawn(move || worker.run());
         let failed = |source| SinkError::Spool {
@@ -150,6 +155,10 @@ impl Progress {
         &self.0.receiver
     }
 
+    pub(super) fn count_lost(&self, events: u64) {
+        self.0.state().lost += events;
+    }
+
     /// The state of this moment.
     pub fn status(&self) -> QueueStatus {
         let state = self.0.state();
@@ -157,6 +166,7 @@ impl Progress {
             sent: state.sent,
             retried: state.retried,
             parked: state.parked,
+            lost: state.lost,
             waiting_bytes: state.waiting,
             parked_bytes: state.parked_bytes,
             oldest: state.oldest.and_then(|since| since.elapsed().ok()),
@@ -175,6 +185,8 @@ pub struct QueueStatus {
     pub retried: u64,
     /// Batches that the receiver has refused for good.
     pub parked: u64,
+    /// Events that were lost because the queue was full while another sink took them ([`Several`](super::Several)).
+    pub lost: u64,
     /// Bytes on disk that wait.
     pub waiting_bytes: u64,
     /// Bytes on disk that are parked, also by earlier processes.
@@ -184,7 +196,7 @@ pub struct QueueStatus {
 }
 
 /// What the sink and its thread share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     receiver: String,
     state: Mutex<State>,
@@ -199,6 +211,7 @@ struct State {
     sent: u64,
     retried: u64,
     parked: u64,
+    lost: u64,
     /// Bytes on disk.
     waiting: u64,
     parked_bytes: u64,

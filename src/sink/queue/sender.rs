@@ -16,6 +16,16 @@ pub trait Sender: Send {
     fn describe(&self) -> String;
 }
 
+impl<S: Sender + ?Sized> Sender for Box<S> {
+    fn send(&mut self, batch: &Batch) -> Result<(), SendError> {
+        (**self).send(batch)
+    }
+
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+}
+
 /// Some events that are sent together.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -85,9 +95,13 @@ impl Backoff {
             return after.min(LONGEST_AFTER);
         }
         let whole = self.first.saturating_mul(2u32.saturating_pow(failures)).min(self.limit);
-        let random = RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64;
-        whole.mul_f64(1.0 - random / 2.0)
+        whole.mul_f64(1.0 - random() as f64 / u64::MAX as f64 / 2.0)
     }
+}
+
+/// Any number, another one each time: the seeds of the standard library's hash maps are random.
+pub(in crate::sink) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]
