@@ -1,15 +1,16 @@
-//! The Collector as a process.
+//! The Collector as a process, and the broker for it.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
-use super::support::serving::terminate;
+use super::support::serving::{terminate, wait_until};
 
 /// A running Collector.
 pub struct Collector {
     process: Child,
+    log: Arc<Mutex<Vec<String>>>,
     /// The address that takes OTLP over gRPC.
     pub grpc: String,
     /// The address that takes OTLP over HTTP.
@@ -26,23 +27,33 @@ impl Collector {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (mut grpc, mut http) = (String::new(), String::new());
-        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-        loop {
-            let line = lines.next().expect("the Collector starts");
-            eprintln!("{line}");
-            for (server, address) in [("Starting GRPC server", &mut grpc), ("Starting HTTP server", &mut http)] {
-                if line.contains(server) {
-                    *address = line.split(r#""endpoint": ""#).nth(1).unwrap().split('"').next().unwrap().to_owned();
-                }
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let noted = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in lines {
+                eprintln!("{line}");
+                noted.lock().unwrap().push(line);
             }
-            if line.contains("Everything is ready") {
-                break;
-            }
-        }
-        // Read on, or the program would wait for a reader of its log.
-        std::thread::spawn(move || lines.for_each(|line| eprintln!("{line}")));
-        Collector { process, grpc, http }
+        });
+        let mut collector = Collector { process, log, grpc: String::new(), http: String::new() };
+        collector.wait_for("Everything is ready");
+        // Those that take no OTLP have neither.
+        collector.grpc = collector.address("Starting GRPC server");
+        collector.http = collector.address("Starting HTTP server");
+        collector
+    }
+
+    /// Waits until its log says so.
+    pub fn wait_for(&self, words: &str) {
+        wait_until(words, || self.log.lock().unwrap().iter().any(|line| line.contains(words)));
+    }
+
+    fn address(&self, words: &str) -> String {
+        let log = self.log.lock().unwrap();
+        let line = log.iter().find(|line| line.contains(words));
+        let address = line.and_then(|line| line.split(r#""endpoint": ""#).nth(1)?.split('"').next());
+        address.unwrap_or_default().to_owned()
     }
 
     /// Ends it by `SIGTERM`.
@@ -66,6 +77,29 @@ impl Drop for Collector {
     }
 }
 
+/// A running broker with the topic of the recipes.
+pub struct Kafka {
+    process: Child,
+    /// Its address.
+    pub broker: String,
+}
+
+impl Kafka {
+    pub fn start() -> Self {
+        let mut process = program("kafka").arg("failproof-spans").stdout(Stdio::piped()).spawn().unwrap();
+        let mut broker = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut broker).unwrap();
+        Kafka { process, broker: broker.trim().to_owned() }
+    }
+}
+
+impl Drop for Kafka {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
 /// The files of `deploy/collector`.
 pub fn recipes() -> Vec<PathBuf> {
     let mut recipes: Vec<PathBuf> =
@@ -82,9 +116,7 @@ pub fn validate(recipe: &Path) {
 
 /// A command of the Collector that lacks its configuration; every address that it listens on is free.
 fn command(subcommand: &str) -> Command {
-    let program: OsString = std::env::var_os("FAILPROOF_COLLECTOR")
-        .expect("FAILPROOF_COLLECTOR names the Collector that .ci/collector/build makes");
-    let mut command = Command::new(program);
+    let mut command = program("otelcol");
     if !subcommand.is_empty() {
         command.arg(subcommand);
     }
@@ -93,6 +125,12 @@ fn command(subcommand: &str) -> Command {
     }
     command.env("COLLECTOR_METRICS", "none").arg("--config");
     command
+}
+
+/// A program of the folder that `.ci/collector/build` fills.
+fn program(name: &str) -> Command {
+    let folder = std::env::var_os("FAILPROOF_COLLECTOR").expect("FAILPROOF_COLLECTOR is target/ci-collector");
+    Command::new(Path::new(&folder).join(name))
 }
 
 fn folder_of_recipes() -> PathBuf {

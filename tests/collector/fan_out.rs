@@ -1,13 +1,11 @@
 //! Three gateways behind the load-balancing exporter: a trace stays whole, also while one of them is away.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde_json::Value;
 
 use super::collector::Collector;
-use super::runs::{GRACE, Sender, events_of, interleaved};
-use super::support::programs::sorted;
+use super::runs::{GRACE, Sender, assert_whole, events_of, interleaved, wait_for};
 use super::support::serving::Gateway;
 
 const BEFORE: Range<usize> = 0..40;
@@ -46,19 +44,5 @@ fn one_of_three_gateways_is_stopped_and_started() {
     wait_for(&gateways, expected.len());
     collector.stop();
     let told: Vec<Vec<Value>> = gateways.map(Gateway::stop).into();
-    assert_eq!(sorted(&told.concat()), sorted(&expected));
-    assert!(told.iter().all(|events| !events.is_empty()), "every gateway has its share");
-    let mut gateways_of: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-    for (gateway, events) in told.iter().enumerate() {
-        for event in events {
-            gateways_of.entry(event["fw_trace_id"].as_str().unwrap()).or_default().insert(gateway);
-        }
-    }
-    let torn: Vec<_> = gateways_of.iter().filter(|(_, gateways)| gateways.len() > 1).collect();
-    assert!(torn.is_empty(), "{torn:?}");
-}
-
-fn wait_for(gateways: &[Gateway], events: usize) {
-    let what = format!("{events} events are in the spools");
-    super::support::serving::wait_until(&what, || gateways.iter().map(Gateway::written).sum::<usize>() >= events);
+    assert_whole(&told, &expected);
 }

@@ -4,6 +4,7 @@
 
 mod collector;
 mod fan_out;
+mod kafka;
 mod restarts;
 mod runs;
 #[path = "../support/mod.rs"]

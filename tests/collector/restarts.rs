@@ -2,7 +2,7 @@
 
 use super::collector::Collector;
 use super::runs::{GRACE, Sender, events_of, interleaved};
-use super::support::programs::sorted;
+use super::support::programs::assert_same;
 use super::support::serving::Gateway;
 
 /// How often the gateway is killed.
@@ -34,7 +34,7 @@ fn a_gateway_that_is_killed_again_and_again() {
     let expected = events_of(&sent);
     gateway.wait_for(expected.len());
     collector.stop();
-    assert_eq!(sorted(&gateway.stop()), sorted(&expected));
+    assert_same(&gateway.stop(), &expected, "the gateway");
 }
 
 #[test]
@@ -56,5 +56,5 @@ fn a_collector_that_is_killed_while_the_gateway_is_away() {
     let expected = events_of(&sent);
     gateway.wait_for(expected.len());
     collector.stop();
-    assert_eq!(sorted(&gateway.stop()), sorted(&expected));
+    assert_same(&gateway.stop(), &expected, "the gateway");
 }

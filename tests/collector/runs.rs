@@ -1,5 +1,7 @@
 //! Many small runs of an agent, sent to a Collector span by span.
 
+use std::collections::HashMap;
+
 use opentelemetry_failproof::Policy;
 use opentelemetry_failproof::otlp::{Budget, protobuf};
 use opentelemetry_failproof::trace::Mapping;
@@ -14,6 +16,8 @@ use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
 
 use super::support;
+use super::support::programs::assert_same;
+use super::support::serving::{Gateway, wait_until};
 use super::support::spans::{MS, NOW};
 
 /// How long a gateway has to wait for late spans: a Collector that tries again brings a run's spans out of order, and up to
@@ -35,6 +39,25 @@ pub fn events_of(requests: &[Request]) -> Vec<Value> {
     let read = protobuf::read(&bytes, &Budget::FILE).unwrap();
     assert_eq!(read.rejected, []);
     support::events(&read.spans, &Mapping::default(), Policy::default())
+}
+
+/// Waits until the gateways' spools have that many events together.
+pub fn wait_for(gateways: &[Gateway], events: usize) {
+    let what = format!("{events} events are in the spools");
+    wait_until(&what, || gateways.iter().map(Gateway::written).sum::<usize>() >= events);
+}
+
+/// What the gateways tell is what they have to; each has its share, and none has a part of another's trace.
+pub fn assert_whole(told: &[Vec<Value>], expected: &[Value]) {
+    assert_same(&told.concat(), expected, "the gateways");
+    assert!(told.iter().all(|events| !events.is_empty()), "every gateway has its share");
+    let mut gateway_of: HashMap<&str, usize> = HashMap::new();
+    for (gateway, events) in told.iter().enumerate() {
+        for event in events {
+            let trace = event["fw_trace_id"].as_str().unwrap();
+            assert_eq!(*gateway_of.entry(trace).or_insert(gateway), gateway, "trace {trace} is torn");
+        }
+    }
 }
 
 /// A run asks its model, calls a tool, asks another agent, whose model answers.

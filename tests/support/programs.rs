@@ -1,6 +1,6 @@
 //! Real Pydantic AI programs that export over OTLP.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
 
@@ -35,14 +35,21 @@ pub fn by_recording<'r>(recordings: &'r [Recording], events: &[Value]) -> Vec<(&
     }
     for (recording, events) in &found {
         assert!(!events.is_empty(), "{} left events", recording.name());
-        assert_eq!(sorted(events), sorted(&recording.events()), "{}", recording.name());
+        assert_same(events, &recording.events(), &recording.name());
     }
     found
 }
 
-/// Events as text, in an order that does not depend on when they came.
-pub fn sorted(events: &[Value]) -> Vec<String> {
-    let mut lines: Vec<String> = events.iter().map(Value::to_string).collect();
-    lines.sort();
-    lines
+/// Asserts that they are the same events, each as often, in whatever order they came.
+pub fn assert_same(found: &[Value], expected: &[Value], what: &str) {
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    for (events, each) in [(found, 1), (expected, -1)] {
+        for event in events {
+            *counts.entry(event.to_string()).or_default() += each;
+        }
+    }
+    counts.retain(|_, count| *count != 0);
+    let lost = counts.values().filter(|count| **count < 0).count();
+    let few: Vec<_> = counts.iter().take(6).collect();
+    assert!(counts.is_empty(), "{what}: {lost} lost, {} foreign or doubled, such as {few:#?}", counts.len() - lost);
 }
