@@ -98,8 +98,8 @@ pub struct Options {
     /// The directory where spans are safe before they are acknowledged. One gateway at a time uses it; the next one goes on
     /// from there.
     pub data_dir: PathBuf,
-    /// How many bytes the journal in the data directory may have; beyond, requests are refused until some are told. 2 GiB
-    /// by default.
+    /// How many bytes the journal in the data directory may have; beyond, requests are refused until some are told. What
+    /// was told is forgotten earlier, and what waits longest told early, before it comes to that. 2 GiB by default.
     pub max_journal_bytes: u64,
     /// How many bytes of memory the notes about spans that wait for the rest of their trace may take; beyond, the oldest
     /// traces are written as they are. 32 MiB by default: some 100,000 traces.
@@ -239,8 +239,8 @@ impl Gateway {
         let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
         let http = Listener::open(options.http, "OTLP/HTTP").await?;
         let tell = Tell::WhenDue(options.timing);
-        let data_dir = options.data_dir;
-        let opened = tokio::task::spawn_blocking(move || journal::open(&data_dir)).await;
+        let (data_dir, max_bytes) = (options.data_dir, options.max_journal_bytes);
+        let opened = tokio::task::spawn_blocking(move || journal::open(&data_dir, max_bytes)).await;
         let opened = opened.map_err(|error| GatewayError::Thread(io::Error::other(error)))?;
         let (journal, store) = opened.map_err(|error| GatewayError::Journal(error.to_string()))?;
         let live = Live::new();

@@ -18,8 +18,10 @@ use super::record::{Frames, HEAD, Record, head, is_whole};
 use crate::disk::{Directory, DiskError, NewFile};
 use crate::sink::family;
 
-/// A file that has grown beyond this is followed by another.
+/// A file that has grown beyond this is followed by another, unless the log is to have but a few times as much in all.
 const FILE_BYTES: u64 = 64 << 20;
+/// How many files the log has at least when it has as many bytes as it may.
+const FILES: u64 = 8;
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
+    max_bytes: u64,
     /// What the names of batches start with.
     pub family: String,
     /// The number of the next batch.
@@ -60,7 +63,7 @@ impl Log {
     ///
     /// # Errors
     /// If the directory cannot be read.
-    pub fn open(directory: Directory, lock: File) -> Result<Self, DiskError> {
+    pub fn open(directory: Directory, lock: File, max_bytes: u64) -> Result<Self, DiskError> {
         let mut by_number = BTreeMap::new();
         let (mut found_family, mut next_batch) = (None, 0);
         for name in directory.names()? {
@@ -75,7 +78,7 @@ impl Log {
         }
         let family = found_family.unwrap_or_else(|| family(SystemTime::now(), std::process::id()));
         let files = Mutex::new(Files { by_number, lock });
-        Ok(Log { path: directory.path().to_owned(), family, next_batch: AtomicU64::new(next_batch), files })
+        Ok(Log { path: directory.path().to_owned(), max_bytes, family, next_batch: AtomicU64::new(next_batch), files })
     }
 
     /// The name of a batch.
@@ -90,6 +93,20 @@ impl Log {
     /// How many bytes its files have.
     pub fn bytes(&self) -> u64 {
         self.files().by_number.values().map(|file| file.bytes).sum()
+    }
+
+    /// How many bytes a file has when it is followed by another.
+    pub fn file_bytes(&self) -> u64 {
+        FILE_BYTES.min(self.max_bytes / FILES)
+    }
+
+    /// The oldest file, if there is more than three quarters of what may be and it does not grow any more.
+    pub fn oldest_if_crowded(&self) -> Option<u32> {
+        if self.bytes() <= self.max_bytes / 4 * 3 {
+            return None;
+        }
+        let files = self.files();
+        files.by_number.first_key_value().filter(|(_, oldest)| !oldest.is_growing).map(|(number, _)| *number)
     }
 
     /// How many files there are.
@@ -212,7 +229,11 @@ impl Writer {
     }
 
     fn try_append(&mut self, all: &[Frames], sync: bool) -> Result<Vec<Vec<Place>>, DiskError> {
-        if self.current.as_ref().is_some_and(|current| current.bytes >= FILE_BYTES || !current.file.is_here()) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.bytes >= self.log.file_bytes() || !current.file.is_here())
+        {
             self.close();
         }
         let current = match &mut self.current {

@@ -48,15 +48,16 @@ pub(super) enum OpenError {
     Thread(std::io::Error),
 }
 
-/// Opens the journal in a data directory: the way to append to it, and what keeps spans in it.
+/// Opens the journal in a data directory, which is to have no more than so many bytes: the way to append to it, and what
+/// keeps spans in it.
 ///
 /// # Errors
 /// If the directory cannot be used, or another process uses it.
-pub(super) fn open(data_directory: &Path) -> Result<(Arc<Journal>, OnDisk), OpenError> {
+pub(super) fn open(data_directory: &Path, max_bytes: u64) -> Result<(Arc<Journal>, OnDisk), OpenError> {
     let path = data_directory.join(FOLDER);
     let directory = Directory::open(&path)?;
     let lock = directory.lock(LOCK)?.ok_or(OpenError::InUse(path))?;
-    let log = Arc::new(Log::open(directory, lock)?);
+    let log = Arc::new(Log::open(directory, lock, max_bytes)?);
     let journal = Arc::new(Journal::start(log.clone()).map_err(OpenError::Thread)?);
     Ok((journal.clone(), OnDisk::new(journal, log)))
 }

@@ -66,6 +66,12 @@ impl Frames {
         });
     }
 
+    /// Adds a record of spans as it stands elsewhere.
+    pub fn add_again(&mut self, record: &[u8]) {
+        self.portions += 1;
+        self.add(|bytes| bytes.extend_from_slice(record));
+    }
+
     fn add(&mut self, content: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         self.starts.push(start);

@@ -19,6 +19,10 @@ pub(crate) struct OnDisk {
     pub(super) log: Arc<Log>,
 }
 
+/// Spans that wait are moved out of a file if they are no more than this part of it; else they are told. Of what was told
+/// nothing is moved: the note of it would be gone with the file.
+const MOVED_PART: u64 = 4;
+
 /// The spans of one trace: where they are.
 #[derive(Debug, Default)]
 pub(crate) struct Places(Vec<Place>);
@@ -26,6 +30,23 @@ pub(crate) struct Places(Vec<Place>);
 impl OnDisk {
     pub(super) fn new(journal: Arc<Journal>, log: Arc<Log>) -> Self {
         OnDisk { journal, log }
+    }
+
+    fn move_to_the_end(&self, moving: Vec<&mut Place>) -> Result<(), String> {
+        if moving.is_empty() {
+            return Ok(());
+        }
+        let mut frames = Frames::default();
+        for place in &moving {
+            let mut record = Vec::with_capacity(place.length as usize);
+            self.log.read(**place, &mut record)?;
+            frames.add_again(&record);
+        }
+        let places = self.journal.append_and_wait(frames)?;
+        for (old, new) in moving.into_iter().zip(places) {
+            self.log.release(std::mem::replace(old, new).file);
+        }
+        Ok(())
     }
 
     /// The bytes of the spans, one portion behind the other: which is a request of its own.
@@ -55,6 +76,28 @@ impl Store for OnDisk {
 
     fn discard(&mut self, place: Place) {
         self.log.release(place.file);
+    }
+
+    fn make_room(&mut self, traces: &mut dyn Iterator<Item = (TraceId, bool, &mut Places)>) -> Vec<TraceId> {
+        let Some(oldest) = self.log.oldest_if_crowded() else { return Vec::new() };
+        let is_there = |place: &Place| place.file == oldest;
+        let in_the_way: Vec<_> = traces.filter(|(_, _, held)| held.0.iter().any(is_there)).collect();
+        let waiting = in_the_way.iter().filter(|(_, is_untold, _)| *is_untold).flat_map(|(_, _, held)| &held.0);
+        let bytes: usize = waiting.filter(|place| is_there(place)).map(|place| place.length as usize).sum();
+        let is_worth_it = bytes as u64 <= self.log.file_bytes() / MOVED_PART;
+        let mut cannot_stay = Vec::new();
+        let mut moving = Vec::new();
+        for (id, is_untold, held) in in_the_way {
+            if is_untold && is_worth_it {
+                moving.extend(held.0.iter_mut().filter(|place| is_there(place)));
+            } else {
+                cannot_stay.push(id);
+            }
+        }
+        if let Err(error) = self.move_to_the_end(moving) {
+            crate::once::warn("journal-move", || format!("the journal cannot be tidied up for now: {error}"));
+        }
+        cannot_stay
     }
 
     fn note_known(&mut self, trace: TraceId, spans: &[SpanId]) {

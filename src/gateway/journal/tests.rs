@@ -38,7 +38,9 @@ impl Life {
     /// Starts in a folder; it may be killed in the attempt.
     fn start(folder: &Path, change: impl FnOnce(&mut Room)) -> Option<Self> {
         let spool = Spool::open(folder.join("spool")).ok()?;
-        let (journal, store) = super::open(&folder.join("data")).ok()?;
+        let mut room = Room { journal: 1 << 30, memory: 1 << 20 };
+        change(&mut room);
+        let (journal, store) = super::open(&folder.join("data"), room.journal).ok()?;
         let config = Config::new();
         let live = Live::new();
         let events = EventService::new(config.policy(), live.clone());
@@ -46,8 +48,6 @@ impl Life {
         let bounds = Bounds::LIBRARY;
         let delivery =
             Delivery::start(config, store, Tell::WhenDue(timing), bounds, live.watch(Box::new(spool))).unwrap();
-        let mut room = Room { journal: 1 << 30, memory: 1 << 20 };
-        change(&mut room);
         let limits = Limits { bytes: 1 << 20, time: LIMIT };
         let admission = Arc::new(Admission::new(delivery, journal, room, events, limits));
         Some(Life { admission, runtime: Runtime::new().unwrap() })
@@ -238,10 +238,10 @@ fn a_data_directory_that_was_removed_is_made_again() {
 fn one_gateway_at_a_time_has_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let life = Life::start(folder.path(), |_| {}).unwrap();
-    let error = super::open(&folder.path().join("data")).err().unwrap().to_string();
+    let error = super::open(&folder.path().join("data"), 1 << 30).err().unwrap().to_string();
     assert!(error.contains("another gateway uses") && error.contains("--data-dir"), "{error}");
     life.stop();
-    super::open(&folder.path().join("data")).unwrap();
+    super::open(&folder.path().join("data"), 1 << 30).unwrap();
 }
 
 #[test]
@@ -251,6 +251,28 @@ fn a_journal_that_is_full_takes_nothing_until_something_is_told() {
     assert!(life.send(&requests()[0]), "the bound is looked at before a request is taken");
     assert!(!life.send(&requests()[1]));
     life.stop();
+}
+
+#[test]
+fn a_crowded_journal_forgets_what_was_told_and_keeps_what_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = Life::start(folder.path(), |room| room.journal = 64 << 10).unwrap();
+    let (call, agent) = (request(1, 2, Some(1), "chat"), request(1, 1, None, "invoke_agent"));
+    assert!(life.send(&call));
+    let others = 2_000;
+    for trace in 2..2 + others {
+        // Refused while what was told is on its way out: the client sends it again.
+        while !life.send(&request(trace, 1, None, "invoke_agent")) {}
+    }
+    assert!(life.send(&agent));
+    assert!(life.stop());
+    let lines = spooled(folder.path());
+    assert_eq!(lines.len(), LINES + 2 * others as usize);
+    assert!(lines.values().all(|times| *times == 1));
+    assert!(lines.keys().all(|line| !line.contains("fw_synthetic")), "the call has waited for its agent");
+    let bytes = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().metadata().unwrap().len();
+    let held: u64 = std::fs::read_dir(folder.path().join("data/journal")).unwrap().map(bytes).sum();
+    assert!(held <= 72 << 10, "{held} bytes");
 }
 
 #[test]

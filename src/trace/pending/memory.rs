@@ -34,6 +34,10 @@ impl Store for InMemory {
 
     fn discard(&mut self, _: Span<'static>) {}
 
+    fn make_room(&mut self, _: &mut dyn Iterator<Item = (TraceId, bool, &mut Spans)>) -> Vec<TraceId> {
+        Vec::new()
+    }
+
     fn note_known(&mut self, _: TraceId, _: &[SpanId]) {}
 
     fn forget(&mut self, _: Spans) {}

@@ -78,6 +78,10 @@ pub(crate) trait Store {
     /// Lets a portion go that is not kept.
     fn discard(&mut self, portion: Self::Portion);
 
+    /// Makes room where that is needed by now: moves spans of traces of which nothing has been told (`true`), or names the
+    /// traces that it cannot keep. What waits of them is told before they are complete, then they are forgotten.
+    fn make_room(&mut self, traces: &mut dyn Iterator<Item = (TraceId, bool, &mut Self::Held)>) -> Vec<TraceId>;
+
     /// Takes note that spans came again which were told so long ago that their trace is forgotten.
     fn note_known(&mut self, trace: TraceId, spans: &[SpanId]);
 
@@ -395,21 +399,31 @@ impl<S: Store> Pending<S> {
     /// Forgets traces that have been told, until the bounds are kept, and gives those that have waited longest if that is
     /// not enough: they are forgotten as soon as they have been told.
     fn over_bounds(&mut self) -> Vec<TraceId> {
+        let mut traces = self.traces.iter_mut().map(|(id, trace)| (*id, trace.is_untold(), &mut trace.held));
+        let in_the_way = self.store.make_room(&mut traces);
+        let early = self.let_go(in_the_way);
         if self.memory <= self.bounds.bytes {
-            return Vec::new();
+            return early;
         }
         let mut all: Vec<(bool, Moment, TraceId)> =
             self.traces.iter().map(|(id, trace)| (trace.is_dirty || trace.index.has_open(), trace.last, *id)).collect();
         all.sort_unstable_by_key(|(waits, last, id)| (*waits, *last, id.to_bytes()));
+        let mut excess = self.memory - self.bounds.bytes;
+        let oldest = all.into_iter().map_while(|(_, _, id)| {
+            let memory = self.traces.get(&id).filter(|_| excess > 0)?.memory;
+            excess = excess.saturating_sub(memory);
+            Some(id)
+        });
+        let oldest = oldest.collect();
+        [early, self.let_go(oldest)].concat()
+    }
+
+    /// Forgets those of the traces that have been told, and gives the others, which are forgotten as soon as they are.
+    fn let_go(&mut self, traces: Vec<TraceId>) -> Vec<TraceId> {
         let mut early = Vec::new();
-        let mut memory = self.memory;
-        for (waits, _, id) in all {
-            if memory <= self.bounds.bytes {
-                break;
-            }
+        for id in traces {
             let Some(trace) = self.traces.get_mut(&id) else { continue };
-            memory -= trace.memory;
-            if waits {
+            if trace.is_dirty || trace.index.has_open() {
                 trace.is_leaving = true;
                 early.push(id);
             } else {
@@ -418,8 +432,7 @@ impl<S: Store> Pending<S> {
         }
         if !early.is_empty() {
             crate::once::warn("told-early", || {
-                let limit = self.bounds.bytes;
-                format!("what waits takes more than {limit} bytes: the oldest traces are told before they are complete")
+                "more waits than may: the oldest traces are told before they are complete".to_owned()
             });
         }
         early
@@ -475,6 +488,11 @@ impl<H: Default> Trace<H> {
             is_leaving: false,
             said: None,
         }
+    }
+
+    /// Whether nothing of it has been told yet.
+    fn is_untold(&self) -> bool {
+        self.is_dirty && self.said.as_ref().is_none_or(|said| said.keys.is_empty())
     }
 
     fn next_wake(&self, tell: Tell) -> Moment {
