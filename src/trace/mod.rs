@@ -16,9 +16,11 @@
 //! | `run`, `calls` | what has to be known of a run as a whole |
 //! | `events`, `order` | the events, and their order |
 //!
+//! `early` says what can be told before a trace is complete,
 //! `pending` holds spans until all of this can be known; `explain` tells a person what came of it.
 
 mod calls;
+mod early;
 mod elsewhere;
 mod ending;
 mod events;
@@ -138,6 +140,14 @@ pub(crate) fn map_growing(spans: &[&Span<'_>], mapping: &Mapping, said: &mut Sai
     let tree = settled(spans, mapping, said);
     said.sessions.extend(tree.root_sessions());
     order::in_order(events::of_tree(&tree, mapping))
+}
+
+/// [`map_growing`] for a trace of which spans are still awaited: what they cannot change any more.
+pub(crate) fn map_early(spans: &[&Span<'_>], mapping: &Mapping, said: &Said) -> KeyedEvents {
+    let tree = settled(spans, mapping, said);
+    let mut events = order::in_order(events::of_tree(&tree, mapping));
+    early::keep_certain(&mut events, &tree, mapping);
+    events
 }
 
 fn settled<'s>(spans: &[&'s Span<'s>], mapping: &Mapping, said: &Said) -> tree::Tree<'s> {

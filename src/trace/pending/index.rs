@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map;
 
-use super::super::elsewhere;
 use super::super::link::measure;
+use super::super::{early, elsewhere};
 use super::ledger::hash;
 use crate::span::{Span, SpanId};
 
@@ -15,6 +15,8 @@ pub(crate) struct Entry {
     /// Its parent, if that is awaited from the same process.
     parent: Option<SpanId>,
     state: State,
+    /// Whether something of its trace may be told before that is complete.
+    pub may_be_certain: bool,
     /// The time of a model call within something else.
     pub nested_call: Option<(u64, u64)>,
 }
@@ -50,6 +52,7 @@ impl Entry {
             span_id: span.span_id,
             parent: span.parent.filter(|_| span.parent_is_remote != Some(true)),
             state: State(number & !(State::OPEN | State::HERE) | State::HERE | is_open),
+            may_be_certain: early::may_be_certain(span),
             nested_call: span.end.filter(|_| elsewhere::is_nested(span)).map(|end| (span.start, end)),
         }
     }

@@ -8,16 +8,19 @@
 mod index;
 mod ledger;
 mod memory;
+mod store;
+mod trace;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use self::index::Entry;
-use self::index::Index;
 use self::ledger::{Ledger, hash};
 pub(crate) use self::memory::InMemory;
-use super::{Mapping, Said, elsewhere, events, map_growing};
+pub(crate) use self::store::Store;
+use self::trace::{Moment, NEVER, Trace};
+use super::{Mapping, Said, elsewhere, events, map_early, map_growing};
 use crate::dialect;
 use crate::event::Event;
 use crate::span::{Attributes, Span, SpanId, TraceId};
@@ -65,48 +68,6 @@ impl Bounds {
     pub const LIBRARY: Bounds = Bounds { bytes: 256 << 20, trace_spans: usize::MAX, trace_bytes: usize::MAX };
 }
 
-/// Where spans are while they wait.
-pub(crate) trait Store {
-    /// The spans of one trace.
-    type Held: Default + Send;
-    /// Spans of one trace that came together.
-    type Portion;
-
-    /// Adds a portion, unless it holds nothing new; whether it did.
-    fn keep(&mut self, held: &mut Self::Held, portion: Self::Portion) -> bool;
-
-    /// Lets a portion go that is not kept.
-    fn discard(&mut self, portion: Self::Portion);
-
-    /// Makes room where that is needed by now: moves spans of traces of which nothing has been told (`true`), or names the
-    /// traces that it cannot keep. What waits of them is told before they are complete, then they are forgotten.
-    fn make_room(&mut self, traces: &mut dyn Iterator<Item = (TraceId, bool, &mut Self::Held)>) -> Vec<TraceId>;
-
-    /// Takes note that spans came again which were told so long ago that their trace is forgotten.
-    fn note_known(&mut self, trace: TraceId, spans: &[SpanId]);
-
-    /// Lets the spans of a trace go.
-    fn forget(&mut self, held: Self::Held);
-
-    /// Hands the spans of a trace to `then`, one span perhaps several times.
-    ///
-    /// # Errors
-    /// In words, if they cannot be read.
-    fn read<R>(&self, held: &Self::Held, then: impl FnOnce(&[&Span<'_>]) -> R) -> Result<R, String>;
-
-    /// How many bytes of memory they take.
-    fn memory(held: &Self::Held) -> usize;
-
-    /// How many portions there are.
-    fn portions(held: &Self::Held) -> usize;
-
-    /// How many bytes they have, wherever they are.
-    fn bytes(held: &Self::Held) -> usize;
-
-    /// Lets go of all spans but those that are open and those above them; which these are. `None` if it cannot.
-    fn keep_open(held: &mut Self::Held) -> Option<HashSet<SpanId>>;
-}
-
 /// What is told of a trace at one time.
 #[derive(Debug)]
 pub(crate) struct Telling {
@@ -140,10 +101,6 @@ pub(crate) struct Pending<S: Store> {
     nested_calls: VecDeque<NestedCall>,
 }
 
-/// Milliseconds since the epoch of a [`Pending`].
-type Moment = u64;
-const NEVER: Moment = Moment::MAX;
-
 #[derive(Debug)]
 struct NestedCall {
     trace: TraceId,
@@ -155,30 +112,8 @@ struct NestedCall {
 /// How many calls within runs are remembered to compare with those that stand alone.
 const MAX_NESTED_CALLS: usize = 4_096;
 
-/// A trace told at once keeps no more spans than this; then those that have been told and lead to nothing open are
-/// forgotten, and with them their part in the sums of their run.
-const MAX_TOLD_SPANS: usize = 8_192;
-
 /// When a trace that could not be read is tried again.
 const READ_AGAIN: Moment = 5_000;
-
-#[derive(Debug)]
-struct Trace<H> {
-    held: H,
-    index: Index,
-    first: Moment,
-    /// When the last span came, or the trace was told.
-    last: Moment,
-    /// When it is on the agenda.
-    wake: Moment,
-    /// The memory that it takes, as it was last counted.
-    memory: usize,
-    /// Whether spans came that have not been told.
-    is_dirty: bool,
-    /// Whether it is to be forgotten as soon as it has been told.
-    is_leaving: bool,
-    said: Option<Box<Said>>,
-}
 
 impl<S: Store> Pending<S> {
     pub fn new(store: S, mapping: Mapping, tell: Tell, bounds: Bounds, epoch: Instant) -> Self {
@@ -221,7 +156,9 @@ impl<S: Store> Pending<S> {
         if !self.store.keep(&mut trace.held, portion) {
             return;
         }
+        trace.was_early = false;
         for entry in entries {
+            trace.may_be_certain |= entry.may_be_certain || self.mapping.session_id.is_some();
             trace.index.add(entry);
             if let Some((start, end)) = entry.nested_call {
                 self.nested_calls.push_back(NestedCall { trace: id, span: entry.span_id, start, end });
@@ -312,8 +249,9 @@ impl<S: Store> Pending<S> {
     pub fn tell(&mut self, id: TraceId, now: Instant) -> Result<Option<Telling>, String> {
         let now = self.moment(now);
         let Some(trace) = self.traces.get_mut(&id) else { return Ok(None) };
+        let is_early = self.tell.is_early(trace, now);
         let mut said = trace.said.take().unwrap_or_default();
-        let told = self.map(id, &mut said);
+        let told = if is_early { self.map_early(id, &said) } else { self.map(id, &mut said) };
         let Some(trace) = self.traces.get_mut(&id) else { return Ok(None) };
         let mapped = match told {
             Ok(mapped) => mapped,
@@ -323,9 +261,14 @@ impl<S: Store> Pending<S> {
                 return Err(error);
             }
         };
-        self.waiting -= usize::from(std::mem::replace(&mut trace.is_dirty, false));
-        trace.last = now;
-        let (is_early, covers) = (trace.is_leaving, S::portions(&trace.held));
+        let covers = if is_early {
+            trace.was_early = true;
+            0
+        } else {
+            self.waiting -= usize::from(std::mem::replace(&mut trace.is_dirty, false));
+            trace.last = now;
+            S::portions(&trace.held)
+        };
         let mut events: Vec<(u64, Event)> = Vec::with_capacity(mapped.len());
         for (key, event) in mapped {
             let (span, kind, part) = &key;
@@ -337,7 +280,7 @@ impl<S: Store> Pending<S> {
         let sessions = said.sessions.iter().map(|(span, session)| (*span, session.clone())).collect();
         let is_of_no_agent = said.keys.is_empty() && !trace.index.has_open() && trace.index.is_complete();
         trace.said = Some(said);
-        if is_early || is_of_no_agent {
+        if trace.is_leaving || is_of_no_agent {
             self.forget(id);
         } else {
             if matches!(self.tell, Tell::AtOnce(_)) {
@@ -379,6 +322,11 @@ impl<S: Store> Pending<S> {
             }
             map_growing(spans, &self.mapping, said)
         })
+    }
+
+    fn map_early(&self, id: TraceId, said: &Said) -> Result<super::KeyedEvents, String> {
+        let Some(trace) = self.traces.get(&id) else { return Ok(Vec::new()) };
+        self.store.read(&trace.held, |spans| map_early(spans, &self.mapping, said))
     }
 
     /// Whether the trace is a model call alone that another trace tells, of those that are here.
@@ -472,60 +420,6 @@ impl<S: Store> Pending<S> {
 
     fn moment(&self, now: Instant) -> Moment {
         Moment::try_from(now.duration_since(self.epoch).as_millis()).unwrap_or(NEVER - 1)
-    }
-}
-
-impl<H: Default> Trace<H> {
-    fn new(now: Moment) -> Self {
-        Trace {
-            held: H::default(),
-            index: Index::default(),
-            first: now,
-            last: now,
-            wake: NEVER,
-            memory: 0,
-            is_dirty: false,
-            is_leaving: false,
-            said: None,
-        }
-    }
-
-    /// Whether nothing of it has been told yet.
-    fn is_untold(&self) -> bool {
-        self.is_dirty && self.said.as_ref().is_none_or(|said| said.keys.is_empty())
-    }
-
-    fn next_wake(&self, tell: Tell) -> Moment {
-        let after = |moment: Moment, time: Duration| {
-            moment.saturating_add(Moment::try_from(time.as_millis()).unwrap_or(NEVER)).min(NEVER - 1)
-        };
-        match tell {
-            _ if self.is_dirty && self.is_leaving => 0,
-            Tell::AtOnce(_) if self.is_dirty => 0,
-            Tell::AtOnce(_) if self.index.has_open() => NEVER,
-            Tell::AtOnce(remember) => after(self.last, remember),
-            Tell::WhenDue(timing) if self.is_dirty => {
-                let patience = if self.index.is_complete() { timing.grace.min(timing.idle) } else { timing.idle };
-                after(self.last, patience).min(after(self.first, timing.max_wait))
-            }
-            Tell::WhenDue(timing) => after(self.last, timing.idle),
-        }
-    }
-
-    fn count_memory<S: Store<Held = H>>(&self) -> usize {
-        /// Its places in the map and on the agenda.
-        const PLACES: usize = 96;
-        let said = self.said.as_ref().map_or(0, |said| said.memory());
-        PLACES + size_of::<Self>() + self.index.memory() + S::memory(&self.held) + said
-    }
-
-    /// Forgets spans that have been told and that nothing open hangs on, if there are too many.
-    fn forget_told<S: Store<Held = H>>(&mut self) {
-        if self.index.len() > MAX_TOLD_SPANS
-            && let Some(needed) = S::keep_open(&mut self.held)
-        {
-            self.index.retain(|id| needed.contains(&id));
-        }
     }
 }
 

@@ -124,3 +124,56 @@ fn a_trace_beyond_its_bound_is_told_in_parts_that_repeat_nothing() {
     assert_eq!((calls.len(), pending.0.traces.len()), (10, 1));
     assert_eq!(events.iter().filter(|event| event.kind.name() == "model_request").count(), 10);
 }
+
+/// The spans of recordings, each with its name.
+fn recordings(folder: &std::path::Path) -> Vec<(String, Vec<Span<'static>>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        if path.is_dir() {
+            found.extend(recordings(&path));
+        } else if name.ends_with(".spans.json.zst") || name.ends_with(".otlp.json.zst") {
+            let json = zstd::decode_all(&*std::fs::read(&path).unwrap()).unwrap();
+            found.push((name, crate::otlp::json::read(&json, &crate::otlp::Budget::FILE).unwrap().spans));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_told_early_is_what_would_have_been_told_later() {
+    let lines = |events: Vec<Event>| {
+        let lines = crate::encode(events, crate::Policy::default());
+        let mut lines: Vec<String> = String::from_utf8(lines).unwrap().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let mut early = 0;
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let recordings = ["properties", "frameworks"].iter().flat_map(|folder| recordings(&fixtures.join(folder)));
+    let by_trace = recordings.flat_map(|(name, spans)| {
+        let mut traces: HashMap<TraceId, Vec<Span<'static>>> = HashMap::new();
+        spans.into_iter().for_each(|span| traces.entry(span.trace_id).or_default().push(span));
+        let short = traces.into_values().filter(|spans| spans.len() <= 60);
+        short.map(move |spans| (name.clone(), spans))
+    });
+    for (name, mut spans) in by_trace {
+        let mapping = Mapping { session_id: Some(Arc::from("chat-7")), ..Mapping::default() };
+        let (epoch, timing) = (Instant::now(), Timing { max_wait: 100_000 * SECOND, ..Timing::default() });
+        let bounds = Bounds::LIBRARY;
+        let mut told = Told(Pending::new(InMemory, mapping.clone(), Tell::WhenDue(timing), bounds, epoch), epoch);
+        spans.sort_by_key(|span| span.end);
+        let later = lines(super::super::map(&spans, &mapping));
+        for (at, span) in spans.iter().enumerate() {
+            told.add(span.clone(), 3 * at as u32);
+            let events = told.due(3 * at as u32 + 3);
+            // What was complete was told as a whole: more that comes then is late.
+            if told.0.waiting() > 0 {
+                early += events.len();
+                lines(events).iter().for_each(|line| assert!(later.contains(line), "{name}: {line}"));
+            }
+        }
+    }
+    assert!(early > 0, "nothing was ever told early");
+}
