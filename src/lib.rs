@@ -20,6 +20,8 @@ mod processor;
 pub mod proto;
 pub mod redact;
 mod scope;
+#[cfg(feature = "grpc")]
+mod secret;
 pub mod sink;
 pub mod span;
 pub mod trace;

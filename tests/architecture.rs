@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Whom each module of the core may know beside itself. What is not listed stands on top and may know all.
-const MAY_KNOW: [(&str, &[&str]); 12] = [
+const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("once", &[]),
     ("disk", &[]),
     ("event", &[]),
@@ -16,8 +16,9 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("trace", &["dialect", "exception", "span", "event", "once"]),
     ("redact", &["event"]),
     ("encode", &["redact", "event"]),
-    ("proto", &["otlp", "event"]),
-    ("sink", &["disk", "event", "once"]),
+    ("secret", &[]),
+    ("proto", &["otlp", "event", "secret"]),
+    ("sink", &["disk", "event", "once", "proto"]),
 ];
 
 /// What a dialect, which reads one span, has no use for; the whole core below `sink` neither.

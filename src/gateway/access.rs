@@ -18,6 +18,7 @@ use super::http::HEALTH;
 use super::refused::{Refused, shorten};
 use super::secret;
 use super::{GatewayError, http};
+use crate::secret::tokens;
 
 /// What may be asked without a token: whether the gateway is alive and whether it is ready, which supervisors ask.
 const OPEN: [&str; 2] = [HEALTH, "/readyz"];
@@ -43,12 +44,12 @@ impl Access {
     ///
     /// # Errors
     /// If others can read the file, or it has no token.
-    pub fn load(tokens: Option<&Path>, has_certificate: bool) -> Result<Self, GatewayError> {
-        let tokens = match tokens {
+    pub fn load(file: Option<&Path>, has_certificate: bool) -> Result<Self, GatewayError> {
+        let tokens = match file {
             None => Vec::new(),
             Some(path) => {
                 let text = secret::read(path, PURPOSE)?;
-                parse(&text).map_err(|problem| GatewayError::File { path: path.into(), purpose: PURPOSE, problem })?
+                tokens(&text).map_err(|problem| GatewayError::File { path: path.into(), purpose: PURPOSE, problem })?
             }
         };
         Ok(Access { tokens, has_certificate })
@@ -91,22 +92,6 @@ impl Access {
 
 const PURPOSE: &str = "the file of tokens";
 
-fn parse(text: &[u8]) -> Result<Vec<String>, String> {
-    let mut tokens = Vec::new();
-    for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        let line = line.trim_ascii();
-        match std::str::from_utf8(line) {
-            Ok("") => {}
-            Ok(token) if line.iter().all(u8::is_ascii_graphic) => tokens.push(token.to_owned()),
-            _ => return Err(format!("line {} is no token; write printable ASCII without blanks", index + 1)),
-        }
-    }
-    match tokens.is_empty() {
-        true => Err("it has no token; write one on a line, for example what `openssl rand -hex 32` gives".to_owned()),
-        false => Ok(tokens),
-    }
-}
-
 /// Whether the names by which a client calls us are addresses or names that no site can have.
 fn check_host<B>(request: &Request<B>) -> Result<(), Refused> {
     let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
@@ -132,15 +117,6 @@ fn is_private_name(authority: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_file_has_a_token_on_each_line() {
-        assert_eq!(parse(b"one\n\n  two \r\nthree"), Ok(vec!["one".into(), "two".into(), "three".into()]));
-        assert!(parse(b"\n \n").unwrap_err().starts_with("it has no token; "));
-        for wrong in [&b"one\ntwo words\n"[..], b"one\n\xff\n", b"one\nt\0wo\n"] {
-            assert!(parse(wrong).unwrap_err().starts_with("line 2 is no token; "));
-        }
-    }
 
     #[test]
     fn only_names_that_no_site_can_have_are_private() {
