@@ -55,7 +55,7 @@ impl Batch {
             batches.last_mut().into_iter().for_each(|batch| batch.lines.extend_from_slice(line));
         }
         for batch in &mut batches {
-            batch.name = Name::Own(format!("event-{:032x}", XxHash3_128::oneshot(&batch.lines)));
+            batch.name = Name::Own(own_name(&batch.lines));
         }
         batches
     }
@@ -71,6 +71,18 @@ impl Batch {
             self.told.push(told);
         }
     }
+}
+
+/// A name for lines by their content. It begins with the latest of their times, so that files in order of their names are
+/// about in the order in which things happened.
+fn own_name(lines: &[u8]) -> String {
+    const BEFORE: &[u8] = b"{\"timestamp\":\"";
+    const TIME: usize = "2026-01-02T03:04:05.678".len();
+    let times = lines.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(BEFORE)?.get(..TIME));
+    let time = times.max().map(String::from_utf8_lossy).unwrap_or_default();
+    // No `.`, behind which the daemon notes its retries.
+    let time = time.replace(|char: char| !char.is_ascii_alphanumeric(), "-");
+    format!("event-{time}Z-{:032x}", XxHash3_128::oneshot(lines))
 }
 
 /// A store that notes what has been told of the spans that it keeps.
@@ -110,4 +122,26 @@ impl Notes for InMemory {
     fn done(&mut self, _: &Batch) {}
 
     fn tick(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_events_has_a_name_of_its_latest_time_and_its_content() {
+        let line = |second: u32| format!("{{\"timestamp\":\"2026-01-02T03:04:{second:02}.678901Z\",\"x\":1}}\n");
+        let name = |lines: &str| match &Batch::of(lines.as_bytes())[..] {
+            [Batch { name: Name::Own(name), .. }] => name.clone(),
+            other => panic!("{other:?}"),
+        };
+        let later = line(1) + &line(9) + &line(4);
+        assert!(name(&later).starts_with("event-2026-01-02T03-04-09-678Z-"), "{}", name(&later));
+        assert_eq!(name(&later), name(&later));
+        assert_ne!(name(&later), name(&(line(1) + &line(9))));
+        assert!(
+            !name("{}\n").contains('.')
+                && !name("{\"timestamp\":\"../../../../../../../../../../..\"}\n").contains(['.', '/'])
+        );
+    }
 }
