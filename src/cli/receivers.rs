@@ -13,6 +13,9 @@ pub(super) struct Receivers {
     /// The file with the key to the platform, for ingest [default: the key in FAILPROOF_API_KEY].
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
+    /// The file with the token that a gateway asks for, for grpc.
+    #[arg(long, value_name = "FILE")]
+    grpc_token_file: Option<PathBuf>,
     /// The certificates that receivers may show [default: those that the system trusts].
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -31,6 +34,7 @@ impl Receivers {
     pub fn settings(&self) -> Settings {
         Settings {
             api_key_file: self.api_key_file.clone(),
+            grpc_token_file: self.grpc_token_file.clone(),
             ca_file: self.ca_file.clone(),
             gzip: self.ingest_gzip,
             queue_dir: self.queue_dir.clone(),

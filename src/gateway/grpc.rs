@@ -15,9 +15,10 @@ use super::body;
 use super::connections::Body;
 use super::events::{self, EventService};
 use super::http::{encoding, text};
-use super::messages::{ExportResponse, Status};
+use super::messages::ExportResponse;
 use super::refused::{Refused, shorten};
 use crate::otlp::decompress::Encoding;
+use crate::proto::RpcStatus;
 
 /// Where spans are sent.
 pub(super) const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -133,7 +134,7 @@ pub(super) fn failure(refused: &Refused) -> Response<Body> {
     let answer = refused.answer();
     let message = refused.to_string();
     let details = match answer.retry {
-        Some(_) => Status::new(&answer, message.clone()).encode_to_vec(),
+        Some(_) => RpcStatus::new(answer.code as i32, message.clone(), answer.retry).encode_to_vec(),
         None => Vec::new(),
     };
     tonic::Status::with_details(answer.code, message, details.into()).into_http()

@@ -19,9 +19,10 @@ use serde::Serialize;
 use super::admission::{Accepted, Admission, Format};
 use super::body::{self, Limits};
 use super::connections::Body;
-use super::messages::{ExportResponse, Status};
+use super::messages::ExportResponse;
 use super::refused::{Refused, shorten};
 use crate::otlp::decompress::Encoding;
+use crate::proto::RpcStatus;
 
 /// Where spans are sent.
 pub(super) const TRACES: &str = "/v1/traces";
@@ -135,7 +136,7 @@ impl Format {
 
 fn failure(refused: &Refused, format: Format) -> Response<Body> {
     let told = refused.answer();
-    let body = format.write(&Status::new(&told, refused.to_string()));
+    let body = format.write(&RpcStatus::new(told.code as i32, refused.to_string(), told.retry));
     let mut response = answer(told.status, format.content_type(), body);
     let headers = response.headers_mut();
     if let Some(delay) = told.retry {

@@ -6,6 +6,8 @@
 //! | `generated` | the messages, made of `proto/` and committed; `tests/generated.rs` makes them again and compares |
 //! | `encode` | JSON to protobuf |
 //! | `decode` | protobuf to JSON, within bounds |
+//! | `client` | how a gateway is reached, and as whom |
+//! | `status` | what stands behind a status: when to try again |
 //!
 //! Both ways stand on the table of the event's fields (`event::schema`): the number of a field is its place there, its
 //! type follows from its shape. So a new field needs a line there and a line in `events.proto`, and nothing here. They
@@ -22,11 +24,13 @@
 //! # Ok::<(), proto::ConversionError>(())
 //! ```
 
+pub(crate) mod client;
 mod decode;
 mod encode;
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all, reason = "generated; the comments are those of events.proto")]
 mod generated;
+mod status;
 
 use prost::Message;
 use serde_json::{Map, Value as Json};
@@ -36,6 +40,7 @@ pub(crate) use self::decode::decode;
 pub(crate) use self::decode::events;
 use self::encode::encode;
 pub use self::generated::*;
+pub(crate) use self::status::RpcStatus;
 use crate::event::{EventType, Field, LINE_LIMIT};
 use crate::otlp::wire::Malformed;
 
@@ -105,7 +110,11 @@ impl Event {
     /// If the message holds what JSON has not: a name twice in an object, a number that is not finite; or if it goes beyond
     /// [`DEPTH_LIMIT`] or [`VALUES_LIMIT`].
     pub fn to_json(&self) -> Result<String, ConversionError> {
-        decode(&self.encode_to_vec()).map(|object| Json::Object(object).to_string())
+        self.to_object().map(|object| Json::Object(object).to_string())
+    }
+
+    pub(crate) fn to_object(&self) -> Result<Map<String, Json>, ConversionError> {
+        decode(&self.encode_to_vec())
     }
 }
 

@@ -10,7 +10,7 @@ use super::stdout::QueuedStdout;
 use super::{Home, Queue, QueueOptions, ReceiverUrl, Sender, Several, Sink, SinkError, Spool, Stdout};
 
 /// What can be written after `--to`; a receiver only with the feature of its name.
-pub(super) const FORMS: &str = "`spool`, `spool:DIR`, `stdout`, `ingest:URL`";
+pub(super) const FORMS: &str = "`spool`, `spool:DIR`, `stdout`, `ingest:URL`, `grpc:URL`";
 
 /// Where events shall go: `spool`, `spool:DIR`, `stdout`, or a receiver and its URL.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -28,10 +28,12 @@ pub enum Destination {
 pub enum Receiver {
     /// The platform's ingest endpoint.
     Ingest,
+    /// Another gateway, or any server of the `EventService` of `proto/`.
+    Grpc,
 }
 
 /// Each kind of receiver, and how it is named.
-const RECEIVERS: [(Receiver, &str); 1] = [(Receiver::Ingest, "ingest")];
+const RECEIVERS: [(Receiver, &str); 2] = [(Receiver::Ingest, "ingest"), (Receiver::Grpc, "grpc")];
 
 /// What sinks need to know beside where they lead.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -39,6 +41,8 @@ const RECEIVERS: [(Receiver, &str); 1] = [(Receiver::Ingest, "ingest")];
 pub struct Settings {
     /// The file with the key to the platform, readable by its owner alone; `FAILPROOF_API_KEY` by default.
     pub api_key_file: Option<PathBuf>,
+    /// The file with the token for servers of `EventService`, readable by its owner alone; none by default.
+    pub grpc_token_file: Option<PathBuf>,
     /// The certificates to trust instead of those that the system trusts.
     pub ca_file: Option<PathBuf>,
     /// Whether bodies to the ingest endpoint are compressed with gzip.
@@ -130,6 +134,13 @@ impl Receiver {
                 options.ca_file.clone_from(&settings.ca_file);
                 options.gzip = settings.gzip;
                 Ok(Box::new(super::Ingest::new(options)?))
+            }
+            #[cfg(feature = "grpc")]
+            Receiver::Grpc => {
+                let mut options = super::GrpcOptions::new(url.clone());
+                options.token_file.clone_from(&settings.grpc_token_file);
+                options.ca_file.clone_from(&settings.ca_file);
+                Ok(Box::new(super::Grpc::new(options)?))
             }
             #[allow(unreachable_patterns, reason = "with all features there is no other")]
             _ => Err(self.setup(url, format!("this build lacks the feature `{}`", self.name()))),

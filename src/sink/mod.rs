@@ -7,6 +7,8 @@
 mod batches;
 mod destination;
 mod error;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod home;
 #[cfg(feature = "ingest")]
 mod http;
@@ -20,6 +22,8 @@ mod url;
 
 pub use destination::{Destination, Receiver, Settings, open};
 pub use error::SinkError;
+#[cfg(feature = "grpc")]
+pub use grpc::{Grpc, GrpcOptions};
 pub use home::Home;
 #[cfg(feature = "ingest")]
 pub use ingest::{ApiKey, Ingest, IngestOptions};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use opentelemetry_failproof::proto::event_service_client::EventServiceClient;
@@ -10,7 +10,9 @@ use opentelemetry_failproof::proto::subscribe_response::Message as Seen;
 use opentelemetry_failproof::proto::{
     Event, ExportEventsRequest, ExportEventsResponse, Member, SubscribeRequest, SubscribeResponse,
 };
-use opentelemetry_failproof::sink::{Sink, SinkError};
+use opentelemetry_failproof::sink::{
+    Backoff, Batch, Grpc, GrpcOptions, Queue, QueueOptions, ReceiverUrl, SendError, Sender, Sink, SinkError,
+};
 use prost::Message;
 use serde_json::{Value, json};
 use tonic::codec::CompressionEncoding;
@@ -253,4 +255,101 @@ fn a_slow_subscriber_is_told_what_it_missed_and_slows_nobody() {
     assert!(missed > 0 && seen > 10, "{seen} {missed}");
     let (lines, _) = server.stop();
     assert_eq!(lines.lines().count(), count);
+}
+
+fn sender(url: &str) -> Grpc {
+    Grpc::new(GrpcOptions::new(ReceiverUrl::parse(url).unwrap())).unwrap()
+}
+
+fn sender_to(server: &Server) -> Grpc {
+    sender(&format!("http://{}", server.grpc))
+}
+
+#[test]
+fn a_batch_arrives_whole_and_once_however_big_it_is_and_however_often_it_is_sent() {
+    let server = Server::start();
+    let big = |number: usize| {
+        event(|event| {
+            event["tool_call_id"] = number.to_string().into();
+            event["output"] = vec!["x".repeat(8_000); 100].into();
+        })
+    };
+    // More than a request takes.
+    let lines: String = (0..9).map(|number| line(&big(number))).collect();
+    let mut sender = sender_to(&server);
+    let batch = Batch::new("one", lines.as_bytes());
+    assert_eq!(sender.send(&batch), Ok(()));
+    assert_eq!(sender.send(&batch), Ok(()));
+    assert_eq!(sender_to(&server).send(&batch), Ok(()));
+    assert_eq!(server.stop().0, lines);
+}
+
+#[test]
+fn events_that_are_rejected_are_parked_with_their_reasons_and_the_others_arrive() {
+    let server = Server::start();
+    let bad = event(|event| event["environment"] = "a,b".into());
+    let lines = [line(&numbered(1)), line(&bad), "no event\n".to_owned(), line(&numbered(2))].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let mut queue = Queue::start(QueueOptions::new(folder.path().join("queue")), sender_to(&server)).unwrap();
+    queue.write(lines.as_bytes()).unwrap();
+    queue.close(Instant::now() + Duration::from_secs(60)).unwrap();
+    let parked = std::fs::read_dir(folder.path().join("queue/parked")).unwrap();
+    let mut parked: Vec<String> = parked.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+    parked.sort_by_key(|content| !content.starts_with('{'));
+    assert_eq!(parked.len(), 2);
+    assert_eq!(parked[0], lines);
+    let reasons = "2 events were rejected, the others taken: line 3: no JSON object: expected ident at line 1 column 2; \
+                   line 2: environment \\\"a,b\\\" holds a comma, which Failproof does not store";
+    assert!(parked[1].contains(reasons), "{}", parked[1]);
+    assert_eq!(server.stop().0, line(&numbered(1)) + &line(&numbered(2)));
+}
+
+#[test]
+fn what_cannot_be_taken_now_is_sent_again_when_the_server_says() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let lines = Collected::default();
+    let sink = Failing(fails.clone(), lines.clone());
+    let server = Server::start_with(|options| options.sink = Box::new(sink));
+    let mut sender = sender_to(&server);
+    let batch = Batch::new("one", line(&numbered(1)));
+    match sender.send(&batch) {
+        Err(SendError::Retry { after: Some(after), cause }) => {
+            assert_eq!(after, Duration::from_secs(1));
+            assert!(cause.contains("the events could not be written: "), "{cause}");
+        }
+        other => panic!("{other:?}"),
+    }
+    fails.store(false, Ordering::SeqCst);
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = QueueOptions::new(folder.path().join("queue"));
+    options.backoff = Backoff { first: Duration::from_millis(10), limit: Duration::from_millis(10) };
+    let mut queue = Queue::start(options, sender).unwrap();
+    queue.write(batch.lines()).unwrap();
+    queue.close(Instant::now() + Duration::from_secs(60)).unwrap();
+    server.stop();
+    assert_eq!(String::from_utf8(lines.0.lock().unwrap().clone()).unwrap(), line(&numbered(1)));
+}
+
+#[test]
+fn what_is_wrong_with_the_way_or_the_server_is_tried_again() {
+    let batch = Batch::new("one", line(&numbered(1)));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let cause = |mut sender: Grpc| match sender.send(&batch) {
+        Err(SendError::Retry { after: None, cause }) => cause,
+        other => panic!("{other:?}"),
+    };
+    let nobody = cause(sender(&format!("http://127.0.0.1:{port}")));
+    assert!(nobody.to_lowercase().contains("connection refused"), "{nobody}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "made-up-token\n").unwrap();
+    std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let server = Server::start_with(|options| options.auth_token_file = Some(tokens.clone()));
+    let without = cause(sender_to(&server));
+    assert!(without.contains("token"), "{without}");
+    let mut options = GrpcOptions::new(ReceiverUrl::parse(&format!("http://{}", server.grpc)).unwrap());
+    options.token_file = Some(tokens);
+    assert_eq!(Grpc::new(options).unwrap().send(&batch), Ok(()));
+    assert_eq!(server.stop().0, line(&numbered(1)));
 }
