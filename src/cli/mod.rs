@@ -11,6 +11,8 @@ mod receivers;
 mod serve;
 #[cfg_attr(not(feature = "gateway"), allow(dead_code, reason = "`serve` alone has a table in the file"))]
 mod sources;
+#[cfg(feature = "grpc")]
+mod tail;
 #[cfg_attr(not(feature = "gateway"), allow(dead_code, reason = "`serve` alone has times"))]
 mod units;
 
@@ -44,6 +46,9 @@ enum Command {
     /// Receive spans over OTLP (gRPC and HTTP) and write events.
     #[cfg(feature = "gateway")]
     Serve(serve::Serve),
+    /// Follow the events of a running gateway as they are written.
+    #[cfg(feature = "grpc")]
+    Tail(tail::Tail),
 }
 
 /// What was wrong, in one line for a person; nothing if it has been told already.
@@ -60,6 +65,8 @@ pub fn main() -> ExitCode {
         Command::Explain(explain) => sources.check().and_then(|()| explain.run()),
         #[cfg(feature = "gateway")]
         Command::Serve(serve) => serve.run(&sources, &matches),
+        #[cfg(feature = "grpc")]
+        Command::Tail(tail) => tail.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,6 +85,11 @@ fn settle() -> (ArgMatches, Sources) {
     // What is asked for decides whose variables count.
     let asked = Cli::command().get_matches();
     let name = asked.subcommand_name().unwrap_or_default();
+    #[cfg(feature = "grpc")]
+    if name == tail::NAME {
+        // What it shows is made already.
+        return (asked, sources);
+    }
     let command = Cli::command().mut_subcommand(name, |command| sources.environment::<Options>(command));
     #[cfg(feature = "gateway")]
     let command =

@@ -12,6 +12,7 @@ use serde_json::Value;
 pub struct Gateway {
     process: Child,
     folder: PathBuf,
+    to: String,
     grace: &'static str,
     was_killed: bool,
     /// The address that takes OTLP over gRPC.
@@ -28,16 +29,23 @@ impl Gateway {
 
     /// Starts it with a spool in the folder, and that time for late spans.
     pub fn start_with_grace(grace: &'static str, folder: &Path) -> Self {
-        Gateway::start_at(folder, grace, "127.0.0.1:0", "127.0.0.1:0")
+        let to = format!("spool:{}", spool(folder).display());
+        Gateway::start_at(folder, to, grace, "127.0.0.1:0", "127.0.0.1:0")
     }
 
-    fn start_at(folder: &Path, grace: &'static str, grpc: &str, http: &str) -> Self {
+    /// Starts it before another one, to which it sends its events.
+    pub fn start_before(other: &Gateway, folder: &Path) -> Self {
+        Gateway::start_at(folder, format!("grpc:http://{}", other.grpc), "500ms", "127.0.0.1:0", "127.0.0.1:0")
+    }
+
+    fn start_at(folder: &Path, to: String, grace: &'static str, grpc: &str, http: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_failproof-otel"));
         command
-            .args(["serve", "--grpc", grpc, "--http", http, "--grace", grace, "--to"])
-            .arg(format!("spool:{}", spool(folder).display()))
+            .args(["serve", "--grpc", grpc, "--http", http, "--grace", grace, "--to", &to])
             .arg("--data-dir")
-            .arg(folder.join("data"));
+            .arg(folder.join("data"))
+            .arg("--queue-dir")
+            .arg(folder.join("queues"));
         let mut process = command.env("NO_COLOR", "1").env_remove("RUST_LOG").stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut address = |transport: &str| {
@@ -47,7 +55,7 @@ impl Gateway {
         let (grpc, http) = (address("gRPC"), address("HTTP"));
         // Read on, or the program would wait for a reader of its log.
         std::thread::spawn(move || lines.for_each(|line| eprintln!("{line}")));
-        Gateway { process, folder: folder.to_owned(), grace, was_killed: false, grpc, http }
+        Gateway { process, folder: folder.to_owned(), to, grace, was_killed: false, grpc, http }
     }
 
     /// Ends it by `SIGTERM`. All that it held is in the spool then: the events, which keep the contract.
@@ -74,7 +82,7 @@ impl Gateway {
     /// Starts what has ended again: the same addresses, the same folders.
     pub fn restart(&mut self) {
         let was_killed = self.was_killed;
-        *self = Gateway::start_at(&self.folder, self.grace, &self.grpc, &self.http);
+        *self = Gateway::start_at(&self.folder, self.to.clone(), self.grace, &self.grpc, &self.http);
         self.was_killed = was_killed;
     }
 
@@ -96,7 +104,7 @@ impl Gateway {
     }
 
     /// What a daemon would take from the spool.
-    fn lines(&self) -> String {
+    pub fn lines(&self) -> String {
         self.files("jsonl").iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
     }
 
