@@ -82,6 +82,22 @@ fn nothing_is_lost_and_nothing_comes_twice_while_the_second_gateway_is_killed_an
     }
 }
 
+#[test]
+fn what_was_written_before_a_kill_is_not_written_again_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(folder.path());
+    let runtime = Runtime::new().unwrap();
+    export(runtime.handle(), &gateway.grpc, marker(1));
+    // As if it had died between writing and answering.
+    gateway.kill();
+    gateway.restart();
+    export(runtime.handle(), &gateway.grpc, marker(1));
+    export(runtime.handle(), &gateway.grpc, marker(2));
+    gateway.terminate();
+    let expected: String = [1, 2].map(|number| marker(number).to_json().unwrap() + "\n").concat();
+    assert_eq!(sorted(&gateway.lines()), sorted(&expected));
+}
+
 /// A running `failproof-otel tail`.
 struct Tail {
     process: Child,

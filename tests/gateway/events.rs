@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use opentelemetry_failproof::gateway::Tls;
 use opentelemetry_failproof::proto::event_service_client::EventServiceClient;
 use opentelemetry_failproof::proto::subscribe_response::Message as Seen;
 use opentelemetry_failproof::proto::{
@@ -351,5 +352,35 @@ fn what_is_wrong_with_the_way_or_the_server_is_tried_again() {
     let mut options = GrpcOptions::new(ReceiverUrl::parse(&format!("http://{}", server.grpc)).unwrap());
     options.token_file = Some(tokens);
     assert_eq!(Grpc::new(options).unwrap().send(&batch), Ok(()));
+    assert_eq!(server.stop().0, line(&numbered(1)));
+}
+
+#[test]
+fn a_sender_trusts_the_authorities_that_it_is_told_of_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        path
+    };
+    let certificate = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (ours, other) = (certificate(), certificate());
+    let certificate = file("cert.pem", &ours.cert.pem());
+    let tls = Tls {
+        certificate: certificate.clone(),
+        key: file("key.pem", &ours.signing_key.serialize_pem()),
+        client_ca: None,
+    };
+    let server = Server::start_with(|options| options.tls = Some(tls));
+    let send = |ca_file| {
+        let url = format!("https://localhost:{}", server.grpc.port());
+        let mut options = GrpcOptions::new(ReceiverUrl::parse(&url).unwrap());
+        options.ca_file = Some(ca_file);
+        Grpc::new(options).unwrap().send(&Batch::new("one", line(&numbered(1))))
+    };
+    let refused = send(file("other.pem", &other.cert.pem()));
+    assert!(matches!(&refused, Err(SendError::Retry { cause, .. }) if cause.contains("certificate")), "{refused:?}");
+    assert_eq!(send(certificate), Ok(()));
     assert_eq!(server.stop().0, line(&numbered(1)));
 }
