@@ -23,7 +23,7 @@ pub(super) struct Convert {
     /// Recordings of spans; - reads standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where events go: stdout, spool, spool:DIR, ingest:URL or grpc:URL (repeatable).
+    /// Where events go: stdout, spool, spool:DIR, ingest:URL, otlp-logs:URL or grpc:URL (repeatable).
     #[arg(long, default_value = "stdout", value_name = "SINK")]
     to: Vec<Destination>,
     #[command(flatten)]

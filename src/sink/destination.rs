@@ -10,7 +10,7 @@ use super::stdout::QueuedStdout;
 use super::{Home, Queue, QueueOptions, ReceiverUrl, Sender, Several, Sink, SinkError, Spool, Stdout};
 
 /// What can be written after `--to`; a receiver only with the feature of its name.
-pub(super) const FORMS: &str = "`spool`, `spool:DIR`, `stdout`, `ingest:URL`, `grpc:URL`";
+pub(super) const FORMS: &str = "`spool`, `spool:DIR`, `stdout`, `ingest:URL`, `otlp-logs:URL`, `grpc:URL`";
 
 /// Where events shall go: `spool`, `spool:DIR`, `stdout`, or a receiver and its URL.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -28,12 +28,15 @@ pub enum Destination {
 pub enum Receiver {
     /// The platform's ingest endpoint.
     Ingest,
+    /// A Collector, or any other receiver of OTLP logs.
+    OtlpLogs,
     /// Another gateway, or any server of the `EventService` of `proto/`.
     Grpc,
 }
 
 /// Each kind of receiver, and how it is named.
-const RECEIVERS: [(Receiver, &str); 2] = [(Receiver::Ingest, "ingest"), (Receiver::Grpc, "grpc")];
+const RECEIVERS: [(Receiver, &str); 3] =
+    [(Receiver::Ingest, "ingest"), (Receiver::OtlpLogs, "otlp-logs"), (Receiver::Grpc, "grpc")];
 
 /// What sinks need to know beside where they lead.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -135,6 +138,13 @@ impl Receiver {
                 options.gzip = settings.gzip;
                 Ok(Box::new(super::Ingest::new(options)?))
             }
+            #[cfg(feature = "otlp-logs")]
+            Receiver::OtlpLogs => {
+                let options = super::OtlpLogsOptions::from_env(url);
+                let mut options = options.map_err(|why| self.setup(url, why))?;
+                options.ca_file = settings.ca_file.clone().or(options.ca_file);
+                Ok(Box::new(super::OtlpLogs::new(options)?))
+            }
             #[cfg(feature = "grpc")]
             Receiver::Grpc => {
                 let mut options = super::GrpcOptions::new(url.clone());
@@ -166,6 +176,11 @@ impl FromStr for Destination {
         match text.split_once(':') {
             None if text == "spool" => Ok(Destination::Spool(None)),
             None if text == "stdout" => Ok(Destination::Stdout),
+            // The variables of OpenTelemetry name the receiver.
+            #[cfg(feature = "otlp-logs")]
+            None if text == "otlp-logs" => super::otlp_logs::endpoint(&|name| std::env::var(name).ok())
+                .map(|url| Destination::Receiver(Receiver::OtlpLogs, url))
+                .or_else(|why| wrong(text, why)),
             Some(("spool", directory)) if directory.trim().is_empty() => wrong(text, "a directory is missing"),
             // A shell leaves it as it is in the middle of a word, and nothing reads a spool in a directory named `~`.
             Some(("spool", directory)) if directory.starts_with('~') => wrong(text, "`~` has no meaning here"),
@@ -204,7 +219,8 @@ mod tests {
             ("spool", Destination::default()),
             ("spool:/a/b c:d", Destination::Spool(Some("/a/b c:d".into()))),
             ("stdout", Destination::Stdout),
-            ("ingest:https://a.example:8443/events", Destination::Receiver(Receiver::Ingest, url)),
+            ("ingest:https://a.example:8443/events", Destination::Receiver(Receiver::Ingest, url.clone())),
+            ("otlp-logs:https://a.example:8443/events", Destination::Receiver(Receiver::OtlpLogs, url)),
         ] {
             assert_eq!(text.parse::<Destination>().unwrap(), destination);
             assert_eq!(destination.to_string(), text);

@@ -10,10 +10,12 @@ mod error;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod home;
-#[cfg(feature = "ingest")]
+#[cfg(any(feature = "ingest", feature = "otlp-logs"))]
 mod http;
 #[cfg(feature = "ingest")]
 mod ingest;
+#[cfg(feature = "otlp-logs")]
+mod otlp_logs;
 mod queue;
 mod several;
 mod spool;
@@ -27,6 +29,8 @@ pub use grpc::{Grpc, GrpcOptions};
 pub use home::Home;
 #[cfg(feature = "ingest")]
 pub use ingest::{ApiKey, Ingest, IngestOptions};
+#[cfg(feature = "otlp-logs")]
+pub use otlp_logs::{OtlpLogs, OtlpLogsOptions, Protocol};
 pub use queue::{Backoff, Batch, Progress, Queue, QueueOptions, QueueStatus, SendError, Sender};
 pub use several::Several;
 pub use spool::Spool;

@@ -21,7 +21,8 @@ pub(in crate::cli) struct Settings {
     /// Where OTLP/HTTP is served (/v1/traces).
     #[arg(long, value_name = "ADDRESS", default_value_t = gateway::DEFAULT_HTTP)]
     pub http: SocketAddr,
-    /// Where events go: spool, spool:DIR, stdout, ingest:URL or grpc:URL (repeatable); the example prints them.
+    /// Where events go: spool, spool:DIR, stdout, ingest:URL, otlp-logs:URL or grpc:URL (repeatable); the example prints
+    /// them.
     #[arg(long, value_name = "SINK", default_value = "spool", default_value_if("example", "true", "stdout"))]
     pub to: Vec<Destination>,
     #[command(flatten)]

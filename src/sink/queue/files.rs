@@ -2,12 +2,9 @@
 
 use std::collections::BinaryHeap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::disk::{Directory, DiskError};
 use crate::event::BATCH_LIMIT;
@@ -28,7 +25,8 @@ pub(super) fn on_disk(bytes: u64) -> u64 {
 /// The directory of a queue.
 pub(super) struct Files {
     path: PathBuf,
-    lock: File,
+    /// Open while this process is the one that sends.
+    lock: Option<File>,
     /// When `parked` was last changed, and what it held: it changes seldom and may be big.
     parked_seen: (Option<SystemTime>, u64),
 }
@@ -57,25 +55,18 @@ pub(super) struct Look {
 impl Files {
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         Directory::open(&path.join(PARKED))?;
-        let directory = Directory::open(path)?;
-        match directory.create(LOCK) {
-            Err(error) if error.is_taken() => {}
-            created => drop(created?),
-        }
-        let files = Files { path: path.to_owned(), lock: directory.read(LOCK)?, parked_seen: (None, 0) };
+        let mut files = Files { path: path.to_owned(), lock: None, parked_seen: (None, 0) };
         // Where there are no locks it shows now.
-        let failed = |source| DiskError::Failed { action: "lock", path: path.join(LOCK), source };
-        files.lock().map_err(failed)?;
+        files.lock()?;
         Ok(files)
     }
 
     /// Takes the right to send, or keeps it; `false` while another has it.
-    pub fn lock(&self) -> io::Result<bool> {
-        match flock(&self.lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(true),
-            Err(Errno::WOULDBLOCK) => Ok(false),
-            Err(cause) => Err(cause.into()),
+    pub fn lock(&mut self) -> Result<bool, DiskError> {
+        if self.lock.is_none() {
+            self.lock = self.directory()?.lock(LOCK)?;
         }
+        Ok(self.lock.is_some())
     }
 
     /// Looks at what is there, and removes drafts that a process has left behind.

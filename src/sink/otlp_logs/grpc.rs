@@ -1,0 +1,120 @@
+//! OTLP/gRPC.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
+use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
+use tokio::runtime::{Builder, Runtime};
+use tonic::codec::CompressionEncoding;
+use tonic::metadata::{AsciiMetadataKey, MetadataMap, MetadataValue};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt;
+
+use super::super::SendError;
+use super::{OtlpLogsOptions, Transport};
+
+/// How long a connection may lie idle: nobody looks after it meanwhile.
+const IDLE_LIMIT: Duration = Duration::from_secs(10);
+/// Codes that speak of the request, and are not tried again; all others, and what breaks on the way, speak of the server.
+const REFUSALS: [Code; 7] = [
+    Code::InvalidArgument,
+    Code::NotFound,
+    Code::AlreadyExists,
+    Code::PermissionDenied,
+    Code::FailedPrecondition,
+    Code::Unimplemented,
+    Code::Unauthenticated,
+];
+
+pub(super) struct Grpc {
+    endpoint: Endpoint,
+    metadata: MetadataMap,
+    gzip: bool,
+    timeout: Duration,
+    /// Everything is done within one call on the caller's thread, where it is made too: it could not be dropped on a thread
+    /// that runs tasks.
+    runtime: Option<Runtime>,
+    client: Option<(LogsServiceClient<Channel>, Instant)>,
+}
+
+impl Grpc {
+    pub fn new(options: &OtlpLogsOptions) -> Result<Self, String> {
+        let OtlpLogsOptions { url, headers, ca_file, gzip, timeout, .. } = options;
+        let endpoint = Endpoint::from_shared(url.as_str().to_owned()).map_err(|_| "it is no URL".to_owned())?;
+        let mut endpoint = endpoint.connect_timeout(*timeout);
+        if url.is_https() {
+            let tls = match ca_file {
+                None => ClientTlsConfig::new().with_native_roots(),
+                Some(path) => {
+                    let pem =
+                        std::fs::read(path).map_err(|cause| format!("the CA file {}: {cause}", path.display()))?;
+                    ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
+                }
+            };
+            endpoint = endpoint.tls_config(tls).map_err(|cause| cause.to_string())?;
+        }
+        let mut metadata = MetadataMap::new();
+        for (name, value) in headers {
+            let wrong = || format!("the header {name} can't be sent over gRPC");
+            let value = MetadataValue::try_from(value).map_err(|_| wrong())?;
+            metadata.insert(AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
+        }
+        Ok(Grpc { endpoint, metadata, gzip: *gzip, timeout: *timeout, runtime: None, client: None })
+    }
+
+    fn connect(&self) -> LogsServiceClient<Channel> {
+        let client = LogsServiceClient::new(self.endpoint.connect_lazy());
+        if self.gzip { client.send_compressed(CompressionEncoding::Gzip) } else { client }
+    }
+}
+
+impl Transport for Grpc {
+    fn export(&mut self, request: ExportLogsServiceRequest) -> Result<ExportLogsServiceResponse, SendError> {
+        let runtime = match self.runtime.take() {
+            Some(runtime) => runtime,
+            None => Builder::new_current_thread().enable_all().build().map_err(|cause| retry(cause.to_string()))?,
+        };
+        let mut request = Request::new(request);
+        *request.metadata_mut() = self.metadata.clone();
+        let last = self.client.take().filter(|(_, used)| used.elapsed() < IDLE_LIMIT);
+        let exchange = async {
+            let mut client = last.map_or_else(|| self.connect(), |(client, _)| client);
+            let answer = tokio::time::timeout(self.timeout, client.export(request)).await;
+            (client, answer)
+        };
+        let (client, answer) = runtime.block_on(exchange);
+        self.runtime = Some(runtime);
+        match answer {
+            Ok(Ok(answer)) => {
+                self.client = Some((client, Instant::now()));
+                Ok(answer.into_inner())
+            }
+            Ok(Err(status)) => Err(failure(&status)),
+            Err(_) => Err(retry(format!("no answer within {:?}", self.timeout))),
+        }
+    }
+}
+
+fn failure(status: &Status) -> SendError {
+    let mut cause = format!("{}: {}", status.code().description(), status.message());
+    let mut source = status.source();
+    let is_broken = source.is_some();
+    while let Some(error) = source {
+        cause.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    let after = status.get_details_retry_info().and_then(|info| info.retry_delay);
+    // For good only where the server does not say when to come again: it is too much at once.
+    let is_too_much = status.code() == Code::ResourceExhausted && after.is_none();
+    // With an error of this side below it, the status does not come from the server.
+    match (REFUSALS.contains(&status.code()) || is_too_much) && !is_broken {
+        true => SendError::Refused { cause },
+        false => SendError::Retry { after, cause },
+    }
+}
+
+fn retry(cause: String) -> SendError {
+    SendError::Retry { after: None, cause }
+}
