@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use std::thread;
 
 use opentelemetry_failproof::event::BATCH_LIMIT;
-use opentelemetry_failproof::sink::{Destination, Sink, SinkError, Spool};
+use opentelemetry_failproof::sink::{Destination, Settings, Sink, SinkError, Spool};
 use tempfile::TempDir;
 
 const NOBODY: u32 = 65_534;
@@ -337,9 +337,10 @@ fn a_directory_that_became_a_link_takes_nothing_more() {
 fn a_destination_opens_the_spool_that_it_names() {
     let place = temporary();
     let directory = place.path().join("a:b c");
-    let mut sink = format!("spool:{}", directory.display()).parse::<Destination>().unwrap().open().unwrap();
+    let mut sink =
+        format!("spool:{}", directory.display()).parse::<Destination>().unwrap().open(&Settings::default()).unwrap();
     sink.write(b"{}\n").unwrap();
     assert_eq!(sink.describe(), format!("spool {}", directory.display()));
     assert_eq!(files(&directory).len(), 1);
-    assert_eq!(Destination::Stdout.open().unwrap().describe(), "standard output");
+    assert_eq!(Destination::Stdout.open(&Settings::default()).unwrap().describe(), "standard output");
 }
