@@ -1,4 +1,4 @@
-//! What receivers need to know beside where they are, a row each.
+//! What sinks need to know beside where they are, a row each.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use super::units::Size;
 use crate::sink::Settings;
 
-/// How events get to the receivers that `--to` names.
+/// How events get to where `--to` names.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Receivers {
     /// The file with the key to the platform, for ingest [default: the key in FAILPROOF_API_KEY].
@@ -28,6 +28,9 @@ pub(super) struct Receivers {
     /// How many bytes may wait for each receiver [default: 1GiB].
     #[arg(long, value_name = "SIZE")]
     queue_max_bytes: Option<Size>,
+    /// How many bytes may wait in the spool for the daemon [default: 4GiB].
+    #[arg(long, value_name = "SIZE")]
+    spool_max_bytes: Option<Size>,
 }
 
 impl Receivers {
@@ -39,6 +42,7 @@ impl Receivers {
             gzip: self.ingest_gzip,
             queue_dir: self.queue_dir.clone(),
             queue_max_bytes: self.queue_max_bytes.map(|size| size.0 as u64),
+            spool_max_bytes: self.spool_max_bytes.map(|size| size.0 as u64),
         }
     }
 }

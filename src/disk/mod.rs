@@ -188,6 +188,15 @@ impl Directory {
         self.has(name).map_err(self.failed("look at", name))
     }
 
+    /// How many bytes the files in it have.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn bytes(&self) -> Result<u64, DiskError> {
+        let facts = self.names()?.into_iter().map(|name| Ok(self.facts(&name)?.map_or(0, |facts| facts.bytes)));
+        facts.sum()
+    }
+
     /// The names of all that is in it, in order.
     ///
     /// # Errors

@@ -54,6 +54,8 @@ pub struct Settings {
     pub queue_dir: Option<PathBuf>,
     /// How many bytes each queue holds at most; 1 GiB by default.
     pub queue_max_bytes: Option<u64>,
+    /// How many bytes the spool holds at most; 4 GiB by default.
+    pub spool_max_bytes: Option<u64>,
 }
 
 /// Opens the sinks of some destinations: with one, that one; with several, all of them at once, each with its own
@@ -79,8 +81,16 @@ impl Destination {
     /// If the spool or the queue can't be made or is refused, or what the receiver needs is not there.
     pub fn open(&self, settings: &Settings) -> Result<Box<dyn Sink>, SinkError> {
         Ok(match self {
-            Destination::Spool(Some(directory)) => Box::new(Spool::open(directory)?),
-            Destination::Spool(None) => Box::new(Spool::open_default()?),
+            Destination::Spool(directory) => {
+                let spool = match directory {
+                    Some(directory) => Spool::open(directory)?,
+                    None => Spool::open_default()?,
+                };
+                match settings.spool_max_bytes {
+                    Some(bytes) => Box::new(spool.with_max_bytes(bytes)),
+                    None => Box::new(spool),
+                }
+            }
             Destination::Stdout => Box::new(Stdout),
             Destination::Receiver(receiver, url) => Box::new(receiver.open(url, settings)?),
         })

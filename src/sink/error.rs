@@ -51,13 +51,15 @@ pub enum SinkError {
         /// Its answer.
         source: io::Error,
     },
-    /// A queue has reached its bound: its receiver has not taken for long what was written.
-    #[error("the queue {} holds the {limit} bytes that it may: see why its receiver does not take them, empty its `parked`, or allow more", path.display())]
+    /// A spool or a queue has reached its bound: for long nobody has taken what was written.
+    #[error("{} holds the {limit} bytes that it may: {remedy}", path.display())]
     Full {
-        /// The directory of the queue.
+        /// The directory.
         path: PathBuf,
         /// How many bytes it may hold.
         limit: u64,
+        /// What to do about it.
+        remedy: &'static str,
     },
     /// A queue was closed before its receiver had taken everything. Nothing is lost.
     #[error("{bytes} bytes of events wait in {} for {receiver}: the next start sends them", path.display())]

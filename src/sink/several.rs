@@ -71,15 +71,13 @@ impl Sink for Several {
     }
 
     fn find(&self, stem: &str) -> Result<Option<Vec<u8>>, SinkError> {
-        // Found is what all have that keep it: what one lacks must come again.
-        let mut found = None;
+        // What one has was begun: whoever asks writes it once more, and it comes to those that lack it.
         for part in &self.parts {
-            match part.sink.find(stem)? {
-                Some(batch) => found = Some(batch),
-                None => return Ok(None),
+            if let Some(batch) = part.sink.find(stem)? {
+                return Ok(Some(batch));
             }
         }
-        Ok(found)
+        Ok(None)
     }
 
     fn describe(&self) -> String {

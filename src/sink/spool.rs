@@ -19,10 +19,16 @@ use crate::event::format_timestamp;
 /// How many taken names to pass over; more than a few mean that something else is wrong.
 const ATTEMPTS: usize = 1_000;
 
+/// How many bytes a spool holds at most, if nobody says otherwise.
+const DEFAULT_MAX_BYTES: u64 = 4 << 30;
+
 /// A spool directory. Any number of these, in any number of processes, can share one.
 #[derive(Clone, Debug)]
 pub struct Spool {
     directory: PathBuf,
+    max_bytes: u64,
+    /// How many bytes may be written before the directory is looked through again.
+    room: u64,
 }
 
 impl Spool {
@@ -54,7 +60,7 @@ impl Spool {
             source,
         })?;
         // From its components: a slash at the end would make the system look through a symbolic link.
-        Ok(Spool { directory: absolute.components().collect() })
+        Ok(Spool { directory: absolute.components().collect(), max_bytes: DEFAULT_MAX_BYTES, room: 0 })
     }
 
     /// The spool of the Failproof home ([`Home::from_env`]).
@@ -63,6 +69,14 @@ impl Spool {
     /// As [`Spool::open`], and if there is no home.
     pub fn open_default() -> Result<Self, SinkError> {
         Self::open(Home::from_env().ok_or(SinkError::NoHome)?.spool())
+    }
+
+    /// Bounds what the directory holds; 4 GiB if it is not called. Beyond, writing fails until the daemon has taken some.
+    /// Several that write to one directory can together exceed it by what one of them may write.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: u64) -> Self {
+        (self.max_bytes, self.room) = (max_bytes, 0);
+        self
     }
 
     /// The directory, absolute.
@@ -75,8 +89,26 @@ impl Spool {
         Ok(Directory::open(&self.directory)?)
     }
 
-    fn write_batch(&self, stems: impl Iterator<Item = String>, batch: &[u8]) -> Result<(), SinkError> {
-        let mut draft = Draft::create(self.look()?, stems)?;
+    /// Counts what is there only when what was free then has been used up: a spool can have many files.
+    fn take_room(&mut self, directory: &Directory, bytes: u64) -> Result<(), SinkError> {
+        if self.room < bytes {
+            // Into an empty one anything fits, or a batch bigger than the bound would wait for ever.
+            let used = directory.bytes()?;
+            self.room = self.max_bytes.saturating_sub(used).max(if used == 0 { bytes } else { 0 });
+        }
+        let full = || SinkError::Full {
+            path: self.directory.clone(),
+            limit: self.max_bytes,
+            remedy: "see whether Failproof's daemon runs and can upload, or allow more",
+        };
+        self.room = self.room.checked_sub(bytes).ok_or_else(full)?;
+        Ok(())
+    }
+
+    fn write_batch(&mut self, stems: impl Iterator<Item = String>, batch: &[u8]) -> Result<(), SinkError> {
+        let directory = self.look()?;
+        self.take_room(&directory, batch.len() as u64)?;
+        let mut draft = Draft::create(directory, stems)?;
         draft.file.write(batch)?;
         draft.file.sync()?;
         Ok(draft.finish()?)

@@ -37,7 +37,10 @@ struct Life {
 impl Life {
     /// Starts in a folder; it may be killed in the attempt.
     fn start(folder: &Path, change: impl FnOnce(&mut Room)) -> Option<Self> {
-        let spool = Spool::open(folder.join("spool")).ok()?;
+        Life::start_with(folder, change, Spool::open(folder.join("spool")).ok()?)
+    }
+
+    fn start_with(folder: &Path, change: impl FnOnce(&mut Room), spool: Spool) -> Option<Self> {
         let mut room = Room { journal: 1 << 30, memory: 1 << 20 };
         change(&mut room);
         let (journal, store) = super::open(&folder.join("data"), room.journal).ok()?;
@@ -273,6 +276,36 @@ fn a_crowded_journal_forgets_what_was_told_and_keeps_what_waits() {
     let bytes = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().metadata().unwrap().len();
     let held: u64 = std::fs::read_dir(folder.path().join("data/journal")).unwrap().map(bytes).sum();
     assert!(held <= 72 << 10, "{held} bytes");
+}
+
+#[test]
+fn a_spool_that_nobody_empties_ends_in_refusals_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path().join("spool")).unwrap().with_max_bytes(10 << 10);
+    let change = |room: &mut Room| (room.journal, room.memory) = (32 << 10, 1 << 20);
+    let life = Life::start_with(folder.path(), change, spool).unwrap();
+    let mut sent = 0;
+    while life.send(&request(sent + 1, 1, None, "invoke_agent")) {
+        sent += 1;
+        life.flush();
+    }
+    assert!(sent > 10, "{sent}");
+    let mut taken = BTreeMap::new();
+    loop {
+        for entry in std::fs::read_dir(folder.path().join("spool")).unwrap() {
+            let path = entry.unwrap().path();
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                *taken.entry(line.to_owned()).or_default() += 1;
+            }
+            std::fs::remove_file(path).unwrap();
+        }
+        if taken.len() as u64 == 2 * sent {
+            break;
+        }
+        life.flush();
+    }
+    assert!(taken.values().all(|times: &usize| *times == 1));
+    life.stop();
 }
 
 #[test]

@@ -64,7 +64,8 @@ impl Queue {
     /// # Errors
     /// As [`Spool::open`], and if the directory can't be locked or the system gives no thread.
     pub fn start(options: QueueOptions, sender: impl Sender + 'static) -> Result<Self, SinkError> {
-        let spool = Spool::open(options.directory)?;
+        // Its bound is our own, which counts what is parked too.
+        let spool = Spool::open(options.directory)?.with_max_bytes(u64::MAX);
         let mut files = Files::open(spool.directory())?;
         // Before anybody asks how much waits.
         let look = files.look()?;
@@ -88,7 +89,11 @@ impl Queue {
     /// Writes to the spool within the bound, and wakes the thread.
     fn add(&mut self, bytes: usize, write: impl FnOnce(&mut Spool) -> Result<(), SinkError>) -> Result<(), SinkError> {
         if self.shared.state().held().saturating_add(on_disk(bytes as u64)) > self.max_bytes {
-            return Err(SinkError::Full { path: self.spool.directory().to_owned(), limit: self.max_bytes });
+            return Err(SinkError::Full {
+                path: self.spool.directory().to_owned(),
+                limit: self.max_bytes,
+                remedy: "see why its receiver does not take them, empty its `parked`, or allow more",
+            });
         }
         let result = write(&mut self.spool);
         let written = on_disk(result.as_ref().map_or_else(SinkError::written, |()| bytes) as u64);
