@@ -47,7 +47,7 @@ pub(super) struct Tail {
     auth_token_file: Option<PathBuf>,
     /// The file with the certificates to trust, instead of those that the system trusts.
     #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
 }
 
 /// Why no more is shown.
@@ -63,7 +63,7 @@ impl Tail {
     pub fn run(self) -> Result<(), Failure> {
         let address =
             if self.address.contains("://") { self.address.clone() } else { format!("http://{}", self.address) };
-        let remote = Remote::new(&address, self.auth_token_file.as_deref(), self.tls_ca.as_deref()).map_err(Some)?;
+        let remote = Remote::new(&address, self.auth_token_file.as_deref(), self.ca_file.as_deref()).map_err(Some)?;
         let mut output = self.output();
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Some(format!("no runtime: {error}")))?;

@@ -226,6 +226,7 @@ impl Admission {
             refused: self.refused.load(Ordering::Relaxed),
             spans: delivered.spans.load(Ordering::Relaxed),
             rejected_spans: self.rejected_spans.load(Ordering::Relaxed),
+            rejected_events: self.events.rejected(),
             events: delivered.events.load(Ordering::Relaxed),
             spans_lost: delivered.spans_lost.load(Ordering::Relaxed),
         }

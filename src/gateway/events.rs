@@ -5,6 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -26,6 +27,8 @@ pub(super) const EXPORT: &str = "/failproof.events.v1.EventService/Export";
 /// Where events are followed.
 pub(super) const SUBSCRIBE: &str = "/failproof.events.v1.EventService/Subscribe";
 
+/// How many bytes the message of a `Subscribe` may have: it is unpacked and read where others wait.
+const SUBSCRIBE_BYTES: usize = 64 << 10;
 /// How many events a request may hold, as spans.
 const MAX_EVENTS: usize = 65_536;
 /// How many of the rejected events an answer tells one by one.
@@ -42,12 +45,13 @@ pub(super) struct EventService {
     live: Arc<Live>,
     exports: Arc<Semaphore>,
     recent: Mutex<Recent>,
+    rejected: AtomicU64,
 }
 
 impl EventService {
     pub fn new(policy: Policy, live: Arc<Live>) -> Self {
         let exports = Arc::new(Semaphore::new(EXPORTS));
-        EventService { policy, live, exports, recent: Mutex::default() }
+        EventService { policy, live, exports, recent: Mutex::default(), rejected: AtomicU64::new(0) }
     }
 
     /// Takes the message of an `Export`. When this answers, all events but the rejected ones are safe.
@@ -63,7 +67,8 @@ impl EventService {
         // The sinks block, and a few bytes may unpack to 64 MiB.
         let taken = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            admission.events().take(&admission, &unpacked(&admission, message, encoding)?, peer)
+            let message = unpacked(message, encoding, admission.limits().bytes)?;
+            admission.events().take(&admission, &message, peer)
         });
         taken.await.unwrap_or(Err(Refused::Failed))
     }
@@ -94,6 +99,7 @@ impl EventService {
             }
         }
         batch.write(admission, &mut recent)?;
+        self.rejected.fetch_add(response.rejected_events, Ordering::Relaxed);
         Ok(response)
     }
 
@@ -106,12 +112,17 @@ impl EventService {
         Ok(line)
     }
 
-    /// Takes the message of a `Subscribe`. May block for a moment.
+    /// Takes the message of a `Subscribe`.
     pub fn subscribe(admission: &Admission, message: Bytes, encoding: Option<Encoding>) -> Result<Subscriber, Refused> {
-        let message = unpacked(admission, message, encoding)?;
+        let message = unpacked(message, encoding, SUBSCRIBE_BYTES)?;
         let request =
             SubscribeRequest::decode(message).map_err(|_| Refused::Framing("the message is no SubscribeRequest"))?;
         admission.events().live.subscribe(Filter::new(request)?)
+    }
+
+    /// How many events were rejected.
+    pub fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
     }
 
     /// Ends the streams of all subscribers.
@@ -120,11 +131,12 @@ impl EventService {
     }
 }
 
-fn unpacked(admission: &Admission, message: Bytes, encoding: Option<Encoding>) -> Result<Bytes, Refused> {
-    Ok(match encoding {
-        None => message,
-        Some(encoding) => decompress(&message, encoding, admission.limits().bytes)?.into(),
-    })
+fn unpacked(message: Bytes, encoding: Option<Encoding>, limit: usize) -> Result<Bytes, Refused> {
+    match encoding {
+        None if message.len() > limit => Err(Refused::TooLarge { limit }),
+        None => Ok(message),
+        Some(encoding) => Ok(decompress(&message, encoding, limit)?.into()),
+    }
 }
 
 fn reject(response: &mut ExportEventsResponse, index: usize, reason: &str, peer: SocketAddr) {

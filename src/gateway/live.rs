@@ -225,6 +225,7 @@ impl Subscriber {
         let window = self.live.window();
         let Some(behind) = self.next.checked_sub(window.first) else {
             let missed = window.first - self.next;
+            crate::once::warn("subscriber-slow", || format!("a subscriber is too slow: it misses {missed} events"));
             self.next = window.first;
             return Read::Missed(missed);
         };

@@ -161,6 +161,8 @@ pub struct Summary {
     pub spans: u64,
     /// Spans that were rejected while their neighbours were taken.
     pub rejected_spans: u64,
+    /// Events from others that were rejected while their neighbours were taken.
+    pub rejected_events: u64,
     /// Events that were written.
     pub events: u64,
     /// Spans that were lost because the sink failed for too long.
@@ -326,9 +328,9 @@ fn guard(address: SocketAddr, access: &Access, is_tls: bool, is_accepted: bool) 
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { requests, refused, spans, rejected_spans, spans_lost, events } = self;
+        let Summary { requests, refused, spans, rejected_spans, spans_lost, rejected_events, events } = self;
         write!(f, "{requests} requests taken, {refused} refused; {spans} spans taken, {rejected_spans} rejected, ")?;
-        write!(f, "{spans_lost} lost; {events} events written")
+        write!(f, "{spans_lost} lost; {events} events written, {rejected_events} rejected")
     }
 }
 
