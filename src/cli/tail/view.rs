@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 /// How many characters of a content are shown.
 const SHOWN: usize = 160;
+/// How many blocks of a message are looked at: what they say is cut anyway.
+const BLOCKS_SHOWN: usize = 20;
 /// How wide the column of agents is; longer names push the rest of their line.
 const AGENT_WIDTH: usize = 20;
 /// How many of the last characters of a session tell it from others.
@@ -243,19 +245,34 @@ fn text<'e>(event: &'e Map<String, Value>, name: &str) -> &'e str {
     event.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A text as it is, the text of content blocks, or JSON.
+/// A text as it is, what content blocks say, or JSON.
 fn push_content(line: &mut String, value: &Value) {
     let shown = match value {
         Value::String(text) => escape(text, SHOWN),
-        Value::Array(blocks) => match blocks.iter().find_map(|block| block.get("text")).and_then(Value::as_str) {
-            Some(text) => escape(text, SHOWN),
-            None => escape(&value.to_string(), SHOWN),
-        },
+        Value::Array(blocks) if !blocks.is_empty() && blocks.iter().all(|block| block.get("type").is_some()) => {
+            let blocks = blocks.iter().take(BLOCKS_SHOWN).map(block);
+            escape(&blocks.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · "), SHOWN)
+        }
         other => escape(&other.to_string(), SHOWN),
     };
     if !shown.is_empty() {
         line.push(' ');
         line.push_str(&shown);
+    }
+}
+
+/// What a block of a message says; nothing if its content was left out.
+fn block(block: &Value) -> String {
+    let said = |name: &str| match block.get(name) {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    match block.get("type").and_then(Value::as_str) {
+        Some("tool_use") => format!("{} {}", said("name"), said("input")),
+        Some("tool_result") => said("content"),
+        Some("text") => said("text"),
+        _ => block.to_string(),
     }
 }
 
@@ -329,6 +346,14 @@ mod tests {
                 "asks m 2",
             ),
             (json!({"type": "model_request"}), "asks a model"),
+            (
+                json!({"type": "model_request", "messages": [{"content": [{"type": "text"}, {"type": "tool_result", "content": 12}]}]}),
+                "asks a model 12",
+            ),
+            (
+                json!({"type": "model_response", "content": [{"type": "text", "text": "let me see"}, {"type": "tool_use", "name": "ls", "input": {"a": 1}}]}),
+                "a model → let me see · ls {\"a\":1}",
+            ),
             (
                 json!({"type": "model_response", "model": "m", "content": "yes", "input_tokens": 7, "output_tokens": 1}),
                 "m → yes (7 tokens in, 1 out)",
