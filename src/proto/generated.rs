@@ -503,7 +503,8 @@ pub mod event_service_client {
         /// - RESOURCE_EXHAUSTED, INVALID_ARGUMENT: the request is too large or no request at all. The same again is refused again.
         ///
         /// Idempotent by content: an event that equals one of the last 65,536 that came this way is not written again, and
-        /// not rejected either. So a client sends again whenever it does not know what became of a request.
+        /// not rejected either. So a client sends again whenever it does not know what became of a request; as it was, for a
+        /// gateway that was killed in between knows no more than whole requests, by the files that it wrote to its spool.
         pub async fn export(
             &mut self,
             request: impl tonic::IntoRequest<super::ExportEventsRequest>,
@@ -580,7 +581,8 @@ pub mod event_service_server {
         /// - RESOURCE_EXHAUSTED, INVALID_ARGUMENT: the request is too large or no request at all. The same again is refused again.
         ///
         /// Idempotent by content: an event that equals one of the last 65,536 that came this way is not written again, and
-        /// not rejected either. So a client sends again whenever it does not know what became of a request.
+        /// not rejected either. So a client sends again whenever it does not know what became of a request; as it was, for a
+        /// gateway that was killed in between knows no more than whole requests, by the files that it wrote to its spool.
         async fn export(
             &self,
             request: tonic::Request<super::ExportEventsRequest>,
