@@ -45,7 +45,7 @@ enum Command {
     Explain(explain::Explain),
     /// Receive spans over OTLP (gRPC and HTTP) and write events.
     #[cfg(feature = "gateway")]
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Follow the events of a running gateway as they are written.
     #[cfg(feature = "grpc")]
     Tail(tail::Tail),

@@ -66,6 +66,7 @@ impl Serve {
         let mut options = gateway::Options::new(sink, data_dir);
         options.config = self.options.config().map_err(Some)?;
         self.settings.apply(&mut options);
+        options.guards = self.settings.guards().map_err(Some)?;
         if self.example {
             (options.grpc, options.http) = (Some(example::ADDRESS), None);
         }
@@ -74,9 +75,6 @@ impl Serve {
         for (transport, address) in addresses {
             if let Some(address) = address {
                 tracing::info!("OTLP/{transport} on {address}, events go to {place}");
-                if !address.ip().is_loopback() {
-                    tracing::warn!("{address} is open to other hosts: whoever reaches it can write events");
-                }
             }
         }
         let summary = match (self.example, gateway.grpc_addr()) {

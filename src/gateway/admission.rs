@@ -12,12 +12,12 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::Summary;
-use super::body::Limits;
+use super::body::{Limits, unpack};
 use super::events::EventService;
 use super::journal::{Frames, Journal, OnDisk};
 use super::refused::Refused;
 use crate::delivery::{Delivery, DeliveryError};
-use crate::otlp::decompress::{Encoding, decompress};
+use crate::otlp::decompress::Encoding;
 use crate::otlp::{Budget, Spans, json, protobuf};
 use crate::span::{Span, TraceId};
 use crate::trace::pending::{Entry, lighten};
@@ -98,14 +98,14 @@ impl Admission {
     }
 
     /// What a body may take.
-    pub fn limits(&self) -> Limits {
-        self.limits
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Takes a body. When this answers, its good spans are safe on disk.
     ///
-    /// It is unpacked and read always on a thread for blocking work: a few bytes may unpack to 64 MiB, so that their number does not tell how
-    /// long a body takes, and the way there costs microseconds, once for hundreds of spans.
+    /// It is unpacked and read always on a thread for blocking work: a few bytes may unpack to 64 MiB, so that their number
+    /// does not tell how long a body takes, and the way there costs microseconds, once for hundreds of spans.
     pub async fn accept(
         self: &Arc<Self>,
         body: Bytes,
@@ -167,7 +167,7 @@ impl Admission {
         let bytes = match encoding {
             None => body,
             Some(encoding) => {
-                unpacked = decompress(body, encoding, self.limits.bytes)?;
+                unpacked = unpack(body, encoding, &self.limits)?;
                 &unpacked
             }
         };

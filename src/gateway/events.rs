@@ -14,11 +14,12 @@ use tokio::sync::Semaphore;
 use twox_hash::XxHash3_128;
 
 use super::admission::Admission;
+use super::body::{Limits, unpack};
 use super::live::{Filter, Live, Subscriber};
 use super::refused::{Refused, shorten};
 use crate::encode::{Policy, encode_into};
 use crate::event::{BATCH_LIMIT, Event};
-use crate::otlp::decompress::{Encoding, decompress};
+use crate::otlp::decompress::Encoding;
 use crate::proto::{self, ExportEventsResponse, RejectedEvent, SubscribeRequest};
 use crate::redact::redact_text;
 
@@ -67,7 +68,7 @@ impl EventService {
         // The sinks block, and a few bytes may unpack to 64 MiB.
         let taken = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let message = unpacked(message, encoding, admission.limits().bytes)?;
+            let message = unpacked(message, encoding, admission.limits())?;
             admission.events().take(&admission, &message, peer)
         });
         taken.await.unwrap_or(Err(Refused::Failed))
@@ -114,7 +115,8 @@ impl EventService {
 
     /// Takes the message of a `Subscribe`.
     pub fn subscribe(admission: &Admission, message: Bytes, encoding: Option<Encoding>) -> Result<Subscriber, Refused> {
-        let message = unpacked(message, encoding, SUBSCRIBE_BYTES)?;
+        let limits = Limits { bytes: SUBSCRIBE_BYTES, ..admission.limits().clone() };
+        let message = unpacked(message, encoding, &limits)?;
         let request =
             SubscribeRequest::decode(message).map_err(|_| Refused::Framing("the message is no SubscribeRequest"))?;
         admission.events().live.subscribe(Filter::new(request)?)
@@ -131,11 +133,11 @@ impl EventService {
     }
 }
 
-fn unpacked(message: Bytes, encoding: Option<Encoding>, limit: usize) -> Result<Bytes, Refused> {
+fn unpacked(message: Bytes, encoding: Option<Encoding>, limits: &Limits) -> Result<Bytes, Refused> {
     match encoding {
-        None if message.len() > limit => Err(Refused::TooLarge { limit }),
+        None if message.len() > limits.bytes => Err(Refused::TooLarge { limit: limits.bytes }),
         None => Ok(message),
-        Some(encoding) => Ok(decompress(&message, encoding, limit)?.into()),
+        Some(encoding) => unpack(&message, encoding, limits),
     }
 }
 

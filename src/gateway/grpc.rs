@@ -59,7 +59,7 @@ async fn call(
     if ![EXPORT, events::EXPORT, events::SUBSCRIBE].contains(&path.as_str()) {
         return Err(Refused::Unknown { path: shorten(&path) });
     }
-    let (message, encoding) = read(request, admission).await?;
+    let (message, encoding) = read(request, admission, peer).await?;
     match path.as_str() {
         events::EXPORT => {
             let response = EventService::export(admission, message, encoding, peer).await?;
@@ -78,9 +78,13 @@ async fn call(
 }
 
 /// The only message of a request, and how it is compressed.
-async fn read(request: Request<Incoming>, admission: &Admission) -> Result<(Bytes, Option<Encoding>), Refused> {
+async fn read(
+    request: Request<Incoming>,
+    admission: &Admission,
+    peer: SocketAddr,
+) -> Result<(Bytes, Option<Encoding>), Refused> {
     let encoding = encoding(&text(request.headers(), "grpc-encoding"))?;
-    let framed = body::read(request.into_body(), admission.limits(), PREFIX).await?;
+    let framed = body::read(request.into_body(), admission.limits(), PREFIX, peer.ip()).await?;
     match (unframe(framed)?, encoding) {
         ((true, _), None) => Err(Refused::Framing("it is compressed, and `grpc-encoding` does not say how")),
         ((true, message), encoding) => Ok((message, encoding)),

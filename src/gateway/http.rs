@@ -17,7 +17,7 @@ use prost::Message;
 use serde::Serialize;
 
 use super::admission::{Accepted, Admission, Format};
-use super::body::{self, Limits};
+use super::body;
 use super::connections::Body;
 use super::messages::ExportResponse;
 use super::refused::{Refused, shorten};
@@ -30,7 +30,7 @@ pub(super) const TRACES: &str = "/v1/traces";
 pub(super) const HEALTH: &str = "/healthz";
 /// What of a body is still read for a client that may not send one: a usual batch, so that the client, which may read
 /// the answer only when it has sent everything, sees it.
-const UNWANTED: Limits = Limits { bytes: 1 << 20, time: Duration::from_secs(5) };
+const UNWANTED: (usize, Duration) = (1 << 20, Duration::from_secs(5));
 
 pub(super) async fn respond(
     request: Request<Incoming>,
@@ -43,7 +43,7 @@ pub(super) async fn respond(
     }
     // What cannot be answered as it was asked is answered in JSON, which people can read.
     let format = Format::of(&head.headers).unwrap_or(Format::Json);
-    match export(&head, body, admission).await {
+    match export(&head, body, admission, peer).await {
         Ok(accepted) => {
             admission.note_accepted(&accepted, peer);
             answer(StatusCode::OK, format.content_type(), format.write(&ExportResponse::from(&accepted)))
@@ -60,22 +60,28 @@ pub(super) async fn refuse(request: Request<Incoming>, refused: &Refused) -> Res
     let (head, body) = request.into_parts();
     let mut response = failure(refused, Format::of(&head.headers).unwrap_or(Format::Json));
     // Whoever asks before sending sends nothing.
-    if !head.headers.contains_key(EXPECT) && body.size_hint().lower() <= UNWANTED.bytes as u64 {
-        body::discard(body, UNWANTED).await;
+    if !head.headers.contains_key(EXPECT) && body.size_hint().lower() <= UNWANTED.0 as u64 {
+        body::discard(body, UNWANTED.0, UNWANTED.1).await;
     } else if head.version < Version::HTTP_2 {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-async fn export(head: &Parts, body: Incoming, admission: &Arc<Admission>) -> Result<Accepted, Refused> {
+async fn export(
+    head: &Parts,
+    body: Incoming,
+    admission: &Arc<Admission>,
+    peer: SocketAddr,
+) -> Result<Accepted, Refused> {
+    let limits = admission.limits();
     match check(head) {
         Ok((format, encoding)) => {
-            let body = body::read(body, admission.limits(), 0).await?;
+            let body = body::read(body, limits, 0, peer.ip()).await?;
             admission.accept(body, format, encoding).await
         }
         Err(refused) => {
-            body::discard(body, admission.limits()).await;
+            body::discard(body, limits.bytes, limits.time).await;
             Err(refused)
         }
     }

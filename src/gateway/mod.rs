@@ -3,10 +3,11 @@
 //! | module | does |
 //! |---|---|
 //! | `connections` | accepts connections, speaks HTTP/1.1 and HTTP/2 on them, ends them in good order |
-//! | `access` | who may talk to the gateway: tokens, and no web pages |
+//! | `guards`, `access` | who may talk to the gateway: loopback, certificates, tokens, and no web pages |
 //! | `tls`, `secret` | certificates and keys from files, files that nobody else may read |
 //! | `grpc`, `http` | the two transports: what a request says, and how an answer is written |
 //! | `body` | reads a body within a size and a time |
+//! | `in_flight` | how many bytes of requests are in memory at once |
 //! | `admission` | unpacks and decodes, has the journal keep the spans, hands over to the delivery: the same for both |
 //! | `journal` | keeps spans on disk, from before they are acknowledged until they are told |
 //! | `events` | `EventService`: takes events that others made, once each |
@@ -23,7 +24,9 @@ mod body;
 mod connections;
 mod events;
 mod grpc;
+mod guards;
 mod http;
+mod in_flight;
 mod journal;
 mod live;
 mod messages;
@@ -40,11 +43,12 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use self::access::Access;
 use self::admission::{Admission, Room};
 use self::body::Limits;
 use self::connections::Service;
 use self::events::EventService;
+pub use self::guards::Guards;
+use self::in_flight::InFlight;
 use self::live::Live;
 pub use self::tls::Tls;
 use crate::config::Config;
@@ -61,6 +65,8 @@ pub(crate) const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr:
 pub(crate) const DEFAULT_MAX_BODY_BYTES: usize = 64 << 20;
 /// How many connections are served at once.
 pub(crate) const DEFAULT_MAX_CONNECTIONS: usize = 1_024;
+/// How many bytes of requests are in memory at once: two of the largest that are compressed, or thousands of usual ones.
+pub(crate) const DEFAULT_MAX_IN_FLIGHT_BYTES: usize = 256 << 20;
 /// How long the head of a request may take to arrive, and then its body.
 pub(crate) const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many bytes of memory the notes about spans that wait take.
@@ -87,14 +93,12 @@ pub struct Options {
     pub read_timeout: Duration,
     /// How many connections are served at once; more wait until one ends. 1,024 by default.
     pub max_connections: usize,
-    /// A file with tokens, one a line, of which a request must show one as `Authorization: Bearer TOKEN`. Nobody but the
-    /// user of this process may be able to read it.
-    pub auth_token_file: Option<PathBuf>,
-    /// Whether addresses other than loopback may be served without tokens or certificates of clients: whoever reaches
-    /// them can write events. `false` by default.
-    pub insecure_no_auth: bool,
-    /// How connections are encrypted; not at all by default.
-    pub tls: Option<Tls>,
+    /// How many bytes of requests may be in memory at once, as they arrived and unpacked; what is more is refused for now.
+    /// The requests of one address get half of it. 256 MiB by default; less than twice [`Options::max_body_bytes`] counts
+    /// as that much.
+    pub max_in_flight_bytes: usize,
+    /// Who may talk to the gateway: whoever reaches its loopback addresses, by default.
+    pub guards: Guards,
     /// The directory where spans are safe before they are acknowledged. One gateway at a time uses it; the next one goes on
     /// from there.
     pub data_dir: PathBuf,
@@ -125,9 +129,8 @@ impl Options {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             read_timeout: DEFAULT_READ_TIMEOUT,
             max_connections: DEFAULT_MAX_CONNECTIONS,
-            auth_token_file: None,
-            insecure_no_auth: false,
-            tls: None,
+            max_in_flight_bytes: DEFAULT_MAX_IN_FLIGHT_BYTES,
+            guards: Guards::default(),
             max_waiting_bytes: DEFAULT_MAX_WAITING_BYTES,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             timing: Timing::default(),
@@ -228,16 +231,9 @@ impl Gateway {
         if options.grpc.is_none() && options.http.is_none() {
             return Err(GatewayError::NoAddress);
         }
-        let (tokens, tls) = (options.auth_token_file, options.tls);
-        let guards = tokio::task::spawn_blocking(move || {
-            let has_certificates = tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-            let tls = tls.map(|tls| tls.load()).transpose()?;
-            Ok((Access::load(tokens.as_deref(), has_certificates)?, tls))
-        });
-        let (access, tls) = guards.await.map_err(|error| GatewayError::Thread(io::Error::other(error)))??;
-        for address in [options.grpc, options.http].into_iter().flatten() {
-            guard(address, &access, tls.is_some(), options.insecure_no_auth)?;
-        }
+        let (guards, addresses) = (options.guards, [options.grpc, options.http]);
+        let loaded = tokio::task::spawn_blocking(move || guards.load(addresses.into_iter().flatten())).await;
+        let (access, tls) = loaded.map_err(|error| GatewayError::Thread(io::Error::other(error)))??;
         let grpc = Listener::open(options.grpc, "OTLP/gRPC").await?;
         let http = Listener::open(options.http, "OTLP/HTTP").await?;
         let tell = Tell::WhenDue(options.timing);
@@ -252,7 +248,11 @@ impl Gateway {
         let sink = live.watch(options.sink);
         let delivery = Delivery::start(options.config, store, tell, bounds, sink).map_err(GatewayError::Thread)?;
         let room = Room { journal: options.max_journal_bytes, memory: options.max_waiting_bytes };
-        let limits = Limits { bytes: options.max_body_bytes, time: options.read_timeout };
+        let limits = Limits {
+            bytes: options.max_body_bytes,
+            time: options.read_timeout,
+            in_flight: InFlight::new(options.max_in_flight_bytes, options.max_body_bytes),
+        };
         let service = Service {
             admission: Arc::new(Admission::new(delivery, journal, room, events, limits)),
             access,
@@ -308,22 +308,6 @@ impl Listener {
         };
         opened.await.map(Some).map_err(|source| GatewayError::Listen { address, transport, source })
     }
-}
-
-/// Whether an address may be served as it is guarded.
-fn guard(address: SocketAddr, access: &Access, is_tls: bool, is_accepted: bool) -> Result<(), GatewayError> {
-    if address.ip().to_canonical().is_loopback() {
-        return Ok(());
-    }
-    if access.is_open() && !is_accepted {
-        return Err(GatewayError::Unguarded(address));
-    }
-    if access.is_open() {
-        tracing::warn!("{address} is open: whoever reaches it can write events");
-    } else if !is_tls {
-        tracing::warn!("tokens travel to {address} in the clear: use TLS unless something in front of it does");
-    }
-    Ok(())
 }
 
 impl fmt::Display for Summary {

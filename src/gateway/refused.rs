@@ -51,6 +51,8 @@ pub(super) enum Refused {
     Packed(#[from] DecompressError),
     #[error(transparent)]
     Undecodable(#[from] ReadError),
+    #[error("more bytes of requests are on their way than there is room for; try again later")]
+    Busy,
     #[error(transparent)]
     Message(#[from] ConversionError),
     #[error("more than {limit} events in one request; send smaller batches")]
@@ -121,6 +123,9 @@ impl Refused {
                 ("request-subscribers", Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS)
             }
             Refused::Unwritten(_) => ("request-unwritten", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            Refused::Busy | Refused::Packed(DecompressError::NoRoom) => {
+                ("request-busy", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE)
+            }
             Refused::Full => ("request-queue-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::JournalFull { .. } => ("request-journal-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::Unsafe(_) => ("request-unsafe", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),

@@ -23,6 +23,9 @@ pub enum DecompressError {
         /// The cap.
         cap: usize,
     },
+    /// The caller had no room for what came out. Later there may be.
+    #[error("more bytes of requests are unpacked than there is room for; try again later")]
+    NoRoom,
     /// A zstd frame that makes its reader keep a large window.
     #[error("a zstd window of more than 8 MiB; compress at a level below 20 and without `--long`")]
     WindowTooLarge,
@@ -67,13 +70,28 @@ impl Encoding {
 ///
 /// See [`DecompressError`]: none of them goes away by sending the same bytes again.
 pub fn decompress(bytes: &[u8], encoding: Encoding, cap: usize) -> Result<Vec<u8>, DecompressError> {
+    decompress_into_room(bytes, encoding, cap, |_| true)
+}
+
+/// Unpacks as [`decompress`] does, and asks `take_room` before it takes memory, for so many more bytes.
+///
+/// # Errors
+///
+/// See [`DecompressError`]; [`DecompressError::NoRoom`] if there was none.
+pub(crate) fn decompress_into_room(
+    bytes: &[u8],
+    encoding: Encoding,
+    cap: usize,
+    take_room: impl FnMut(usize) -> bool,
+) -> Result<Vec<u8>, DecompressError> {
     let result = match encoding {
-        Encoding::Gzip => read_capped(MultiGzDecoder::new(bytes), bytes.len(), cap),
-        Encoding::Zstd => zstd_decoder(bytes).and_then(|decoder| read_capped(decoder, bytes.len(), cap)),
+        Encoding::Gzip => read_capped(MultiGzDecoder::new(bytes), bytes.len(), cap, take_room),
+        Encoding::Zstd => zstd_decoder(bytes).and_then(|decoder| read_capped(decoder, bytes.len(), cap, take_room)),
     };
     match result {
-        Ok(unpacked) if unpacked.len() > cap => Err(DecompressError::TooLarge { cap }),
-        Ok(unpacked) => Ok(unpacked),
+        Ok(None) => Err(DecompressError::NoRoom),
+        Ok(Some(unpacked)) if unpacked.len() > cap => Err(DecompressError::TooLarge { cap }),
+        Ok(Some(unpacked)) => Ok(unpacked),
         // zstd-safe gives the library's texts alone.
         Err(error) if error.to_string().contains("requires too much memory") => Err(DecompressError::WindowTooLarge),
         Err(error) => Err(DecompressError::Corrupt { encoding: encoding.name(), cause: error.to_string() }),
@@ -89,21 +107,34 @@ fn zstd_decoder<R: BufRead>(bytes: R) -> io::Result<zstd::Decoder<'static, R>> {
     Ok(decoder)
 }
 
-/// Reads at most one byte more than the cap, and takes no more memory than that.
-fn read_capped(reader: impl Read, packed: usize, cap: usize) -> io::Result<Vec<u8>> {
+/// Reads at most one byte more than the cap, and takes no more memory than that; `None` if there is no room.
+fn read_capped(
+    reader: impl Read,
+    packed: usize,
+    cap: usize,
+    mut take_room: impl FnMut(usize) -> bool,
+) -> io::Result<Option<Vec<u8>>> {
     // Text shrinks to a fifth or less; what is announced in the bytes themselves is not to be trusted.
-    let mut unpacked = Vec::with_capacity(packed.saturating_mul(4).min(cap));
+    let mut room = packed.saturating_mul(4).min(cap);
+    if !take_room(room) {
+        return Ok(None);
+    }
+    let mut unpacked = Vec::with_capacity(room);
     let mut reader = reader.take((cap as u64).saturating_add(1));
     let mut buffer = [0; 16 * 1024];
     loop {
         match reader.read(&mut buffer) {
-            Ok(0) => return Ok(unpacked),
+            Ok(0) => return Ok(Some(unpacked)),
             Ok(count) => {
-                let room = unpacked.capacity() - unpacked.len();
-                if room < count {
-                    // Doubling, but never past the cap.
-                    let most = cap.saturating_add(1).saturating_sub(unpacked.len());
-                    unpacked.reserve_exact(unpacked.len().clamp(count, most.max(count)));
+                let needed = unpacked.len() + count;
+                if needed > room {
+                    // Doubled, but never past the cap.
+                    let better = needed.max(room.saturating_mul(2).min(cap.saturating_add(1)));
+                    if !take_room(better - room) {
+                        return Ok(None);
+                    }
+                    unpacked.reserve_exact(better - unpacked.len());
+                    room = better;
                 }
                 unpacked.extend_from_slice(buffer.get(..count).unwrap_or_default());
             }

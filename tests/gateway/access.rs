@@ -46,7 +46,7 @@ impl Server {
     fn with_tokens(tokens: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = private(folder.path(), "tokens", tokens);
-        Server::start_with(|options| options.auth_token_file = Some(file))
+        Server::start_with(|options| options.guards.auth_token_file = Some(file))
     }
 
     /// Sends a request as it stands there.
@@ -66,8 +66,8 @@ fn an_address_that_others_reach_needs_tokens_or_a_word() {
         let error = bind(address, |_| {}).unwrap_err();
         assert!(error.starts_with(&format!("{address} can be reached by others")), "{error}");
         assert!(error.contains("--auth-token-file") && error.contains("--insecure-no-auth"), "{error}");
-        bind(address, |options| options.insecure_no_auth = true).unwrap();
-        bind(address, |options| options.auth_token_file = Some(tokens.clone())).unwrap();
+        bind(address, |options| options.guards.insecure_no_auth = true).unwrap();
+        bind(address, |options| options.guards.auth_token_file = Some(tokens.clone())).unwrap();
     }
     for address in ["127.0.0.1:0", "127.3.2.1:0", "[::1]:0"] {
         bind(address.parse::<SocketAddr>().unwrap(), |_| {}).unwrap();
@@ -80,7 +80,7 @@ fn an_address_that_others_reach_needs_tokens_or_a_word() {
 fn a_token_file_that_others_can_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = private(folder.path(), "tokens", "a-token\n");
-    let start = || bind(([127, 0, 0, 1], 0), |options| options.auth_token_file = Some(file.clone()));
+    let start = || bind(([127, 0, 0, 1], 0), |options| options.guards.auth_token_file = Some(file.clone()));
     for mode in [0o600, 0o400] {
         set_mode(&file, mode);
         start().unwrap();

@@ -240,3 +240,37 @@ fn a_connection_carries_so_many_requests_at_once() {
     server.export(&request()).unwrap();
     assert_eq!(server.stop().0, expected());
 }
+
+#[test]
+fn bodies_that_are_too_much_together_are_refused_until_one_is_done() {
+    const BODY: usize = 1 << 20;
+    // One address gets half of it.
+    let server = Server::start_with(|options| (options.max_body_bytes, options.max_in_flight_bytes) = (BODY, 3 * BODY));
+    let body = format!("{{}}{}", " ".repeat(BODY - 2)).into_bytes();
+    let (most, rest) = body.split_at(BODY - 1_000);
+    let head = format!("POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: {BODY}\r\n\r\n");
+    // Whichever of two comes second is refused, and it may be the one that stalls: then it has to be tried again.
+    let (mut stalled, refused) = (0..100)
+        .find_map(|_| {
+            let mut stalled = server.connect();
+            stalled.write_all(head.as_bytes()).unwrap();
+            stalled.write_all(most).unwrap();
+            let mut replies = (0..50).map(|_| server.post(JSON, "", most));
+            replies.find(|reply| reply.status != 200).map(|refused| (stalled, refused))
+        })
+        .unwrap();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(refused.json()["message"].as_str().unwrap().contains("try again later"));
+    let status = server.call(crate::server::EXPORT, None, most.to_vec().into()).unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Unavailable);
+    assert!(status.details().windows(20).any(|text| text == b"google.rpc.RetryInfo"), "{status:?}");
+    // What is small, or small until it is unpacked, finds room.
+    assert_eq!(server.post(JSON, "gzip", &crate::gzip(&body)).status, 200);
+    assert_eq!(server.post(JSON, "", &recording()).status, 200);
+    server.export(&request()).unwrap();
+
+    stalled.write_all(rest).unwrap();
+    assert_eq!(Reply::read(&mut BufReader::new(stalled)).status, 200);
+    assert_eq!(server.post(JSON, "", most).status, 200);
+    assert_eq!(server.stop().0, expected());
+}

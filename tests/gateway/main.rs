@@ -9,6 +9,7 @@ mod refusals;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -248,10 +249,10 @@ fn more_than_the_queue_holds_is_refused_until_the_sink_goes_on() {
     server.export(&request()).unwrap();
     stuck.recv().unwrap();
 
-    // Nobody takes from the queue now. A span of no agent fills it as well as any.
-    let span = Span { trace_id: vec![1; 16], span_id: vec![1; 8], ..Span::default() };
+    // Nobody takes from the queue now. Spans of no agent fill it as well as any.
+    let span = |id: u64| Span { trace_id: vec![1; 16], span_id: id.to_be_bytes().to_vec(), ..Span::default() };
     let mut request = request();
-    request.resource_spans[0].scope_spans[0].spans = vec![span];
+    request.resource_spans[0].scope_spans[0].spans = (1..=1_000).map(span).collect();
     let body = request.encode_to_vec();
     let stream = server.connect();
     let mut writer = stream.try_clone().unwrap();
@@ -301,7 +302,7 @@ fn a_taken_address_is_an_error_that_says_what_to_do() {
     assert!(error.ends_with("or choose another port"), "{error}");
     let error = bind(|options, _| {
         options.grpc = Some(([192, 0, 2, 1], 4317).into());
-        options.insecure_no_auth = true;
+        options.guards.insecure_no_auth = true;
     });
     assert!(error.ends_with("choose an address that this machine has"), "{error}");
     let error = bind(|options, _| options.grpc = None);

@@ -37,6 +37,9 @@ impl Settings {
         let receivers = self.receivers.settings();
         let wrong = self.to.iter().filter_map(|destination| destination.check(&receivers).err());
         problems.extend(wrong.map(|error| format!("to: {error}")));
+        let guards =
+            self.guards().and_then(|guards| guards.check([self.grpc, self.http]).map_err(|error| error.to_string()));
+        problems.extend(guards.err());
         if self.grpc == self.http && self.grpc.port() != 0 {
             problems.push(format!("grpc, http: both are {}, though one address takes either; choose two", self.grpc));
         }

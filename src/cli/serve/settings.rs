@@ -48,9 +48,30 @@ pub(in crate::cli) struct Settings {
     /// How many bytes a request may have, before and after decompression.
     #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_BODY_BYTES))]
     pub max_body_bytes: Size,
-    /// How long the body of a request may take to arrive.
+    /// How many bytes of requests are in memory at once; beyond, requests are refused for now. One address gets half.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_IN_FLIGHT_BYTES))]
+    pub max_in_flight_bytes: Size,
+    /// How many connections are served at once; beyond, they wait until one ends.
+    #[arg(long, value_name = "COUNT", default_value_t = gateway::DEFAULT_MAX_CONNECTIONS)]
+    pub max_connections: usize,
+    /// How long a client may take for its handshake, for the head of a request, and for its body.
     #[arg(long, value_name = "TIME", default_value_t = Time(gateway::DEFAULT_READ_TIMEOUT))]
     pub read_timeout: Time,
+    /// A file of tokens, one a line, readable by its owner alone: requests must show one (Authorization: Bearer TOKEN).
+    #[arg(long, value_name = "FILE")]
+    pub auth_token_file: Option<PathBuf>,
+    /// Serve addresses other than loopback though nothing says who may write there.
+    #[arg(long)]
+    pub insecure_no_auth: bool,
+    /// The gateway's TLS certificate, with those up to its authority (PEM).
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM), readable by its owner alone.
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Authorities (PEM): clients must show a certificate that one of them vouches for.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
     /// How long the sink may take at the end for all that is left.
     #[arg(long, value_name = "TIME", default_value_t = Time(gateway::DEFAULT_DRAIN_TIMEOUT))]
     pub drain_timeout: Time,
@@ -71,6 +92,26 @@ impl Settings {
         })
     }
 
+    /// Who may talk to the gateway, and how.
+    ///
+    /// # Errors
+    /// In words, if one file is given without another that it needs.
+    pub fn guards(&self) -> Result<gateway::Guards, String> {
+        let client_ca = self.tls_client_ca.clone();
+        let tls = match (self.tls_cert.clone(), self.tls_key.clone()) {
+            (Some(certificate), Some(key)) => Some(gateway::Tls { certificate, key, client_ca }),
+            (None, None) if client_ca.is_none() => None,
+            (None, None) => return Err("--tls-client-ca needs --tls-cert and --tls-key".to_owned()),
+            (Some(_), None) => return Err("--tls-cert needs --tls-key".to_owned()),
+            (None, Some(_)) => return Err("--tls-key needs --tls-cert".to_owned()),
+        };
+        Ok(gateway::Guards {
+            auth_token_file: self.auth_token_file.clone(),
+            insecure_no_auth: self.insecure_no_auth,
+            tls,
+        })
+    }
+
     /// What a gateway is made of, but for its sink and its mapping.
     pub fn apply(&self, options: &mut gateway::Options) {
         (options.grpc, options.http) = (Some(self.grpc), Some(self.http));
@@ -78,6 +119,8 @@ impl Settings {
         options.max_journal_bytes = self.max_journal_bytes.0 as u64;
         options.max_waiting_bytes = self.max_waiting_bytes.0;
         options.max_body_bytes = self.max_body_bytes.0;
+        options.max_in_flight_bytes = self.max_in_flight_bytes.0;
+        options.max_connections = self.max_connections;
         options.read_timeout = self.read_timeout.0;
         options.drain_timeout = self.drain_timeout.0;
     }

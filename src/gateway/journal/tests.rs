@@ -15,6 +15,7 @@ use crate::disk::fault::{Faults, Plan};
 use crate::gateway::admission::{Admission, Format, Room};
 use crate::gateway::body::Limits;
 use crate::gateway::events::EventService;
+use crate::gateway::in_flight::InFlight;
 use crate::gateway::live::Live;
 use crate::otlp::write;
 use crate::sink::Spool;
@@ -51,7 +52,7 @@ impl Life {
         let bounds = Bounds::LIBRARY;
         let delivery =
             Delivery::start(config, store, Tell::WhenDue(timing), bounds, live.watch(Box::new(spool))).unwrap();
-        let limits = Limits { bytes: 1 << 20, time: LIMIT };
+        let limits = Limits { bytes: 1 << 20, time: LIMIT, in_flight: InFlight::new(0, 1 << 20) };
         let admission = Arc::new(Admission::new(delivery, journal, room, events, limits));
         Some(Life { admission, runtime: Runtime::new().unwrap() })
     }
