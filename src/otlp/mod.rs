@@ -41,6 +41,10 @@ pub struct Budget {
     pub max_attributes: usize,
     /// Events of a span. Excess ones are left out and reported.
     pub max_events: usize,
+    /// Attributes, events, and values in lists and maps, of a whole request: 56 bytes of memory each at most, and as few as
+    /// four on the wire. A longer request may have one for every [`Budget::BYTES_PER_VALUE`] of its bytes. The spans
+    /// beyond are rejected.
+    pub max_values: usize,
     /// How deep lists and maps may nest in an attribute; `1` is a plain value. A span that goes deeper is rejected.
     pub max_depth: usize,
 }
@@ -54,12 +58,22 @@ impl Budget {
         // Eight times what SDKs keep by default (128).
         max_attributes: 1_024,
         max_events: 1_024,
+        // 8,192 spans of 32 attributes, or 15 MB of memory: 8 KiB of gzip could otherwise become 100 MB.
+        max_values: 262_144,
         // Far beyond real data, far below what a thread's stack takes.
         max_depth: 64,
     };
 
     /// For a file that somebody asked us to read: as many spans as there are.
-    pub const FILE: Budget = Budget { max_spans: usize::MAX, ..Budget::REQUEST };
+    pub const FILE: Budget = Budget { max_spans: usize::MAX, max_values: usize::MAX, ..Budget::REQUEST };
+
+    /// Fewer than an attribute of an instrumentation has, whose key alone is longer.
+    pub const BYTES_PER_VALUE: usize = 32;
+
+    /// How many values a request of so many bytes may have.
+    fn values(&self, bytes: usize) -> usize {
+        self.max_values.max(bytes / Self::BYTES_PER_VALUE)
+    }
 }
 
 impl Default for Budget {

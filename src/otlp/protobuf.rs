@@ -6,6 +6,7 @@
 //! matches below are field numbers of `opentelemetry/proto/{trace,common,resource}/v1`.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::wire::{Field, Malformed, Message};
@@ -21,7 +22,8 @@ use crate::span::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, Status, 
 pub fn read<'a>(bytes: &'a [u8], budget: &Budget) -> Result<Spans<'a>, ReadError> {
     let request = Message::new(bytes);
     let count = count_spans(request, budget.max_spans)?;
-    let mut reader = Reader { budget, found: Spans::default() };
+    let values_left = Cell::new(budget.values(bytes.len()));
+    let mut reader = Reader { budget, values_left, found: Spans::default() };
     // A span that can be accepted has at least its two ids.
     reader.found.spans.reserve_exact(count.min(bytes.len() / SHORTEST_SPAN));
     for (index, resource_spans) in request.all(1).enumerate() {
@@ -62,6 +64,8 @@ fn count_spans(request: Message<'_>, limit: usize) -> Result<usize, ReadError> {
 
 struct Reader<'a, 'b> {
     budget: &'b Budget,
+    /// How many more values the request may have.
+    values_left: Cell<usize>,
     found: Spans<'a>,
 }
 
@@ -164,6 +168,7 @@ impl<'a> Reader<'a, '_> {
                     let event = self.event(field.message()?, &mut excess_attributes)?;
                     // An empty one says nothing, and would make 56 bytes of two.
                     if event != SpanEvent::default() {
+                        self.count_value(message)?;
                         span.events.push(event);
                     }
                 }
@@ -221,6 +226,7 @@ impl<'a> Reader<'a, '_> {
             }
         }
         let Some(field) = last else { return Ok(()) };
+        self.count_value(message)?;
         match field.number {
             1 => put(Value::from(field.text()?)),
             2 => put(Value::Bool(field.varint()? != 0)),
@@ -230,6 +236,14 @@ impl<'a> Reader<'a, '_> {
             6 => put(self.map(field.message()?, depth + 1)?),
             _ => put(Value::Bytes(Cow::Borrowed(field.bytes()?))),
         }
+        Ok(())
+    }
+
+    /// Takes one off what the request may have.
+    fn count_value(&self, message: Message<'a>) -> Result<(), Malformed> {
+        let left = self.values_left.get().checked_sub(1);
+        self.values_left
+            .set(left.ok_or_else(|| message.malformed("more values than a request of this size may have"))?);
         Ok(())
     }
 

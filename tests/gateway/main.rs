@@ -5,6 +5,7 @@
 mod access;
 mod connections;
 mod events;
+mod hostile;
 mod refusals;
 mod server;
 #[path = "../support/mod.rs"]
