@@ -104,7 +104,7 @@ impl Refused {
             Refused::Encoding { .. } => ("request-encoding", Code::Unimplemented, StatusCode::UNSUPPORTED_MEDIA_TYPE),
             Refused::TooLarge { .. }
             | Refused::Packed(DecompressError::TooLarge { .. } | DecompressError::WindowTooLarge)
-            | Refused::Undecodable(ReadError::TooManySpans { .. }) => {
+            | Refused::Undecodable(ReadError::TooManySpans { .. } | ReadError::TooManyParts { .. }) => {
                 ("request-too-large", Code::ResourceExhausted, StatusCode::PAYLOAD_TOO_LARGE)
             }
             Refused::TooSlow { .. } => ("request-too-slow", Code::DeadlineExceeded, StatusCode::GATEWAY_TIMEOUT),

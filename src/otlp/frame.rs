@@ -1,6 +1,7 @@
 //! The frame of an OTLP/JSON document, down to the spans: one pass that leaves each span as text.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
@@ -19,11 +20,14 @@ pub(super) enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Reads a document: a request, one of its parts, or a list of these.
-    pub(super) fn parse(json: &'a str) -> Result<Part<'a>, serde_json::Error> {
+    /// Reads a document: a request, one of its parts, or a list of these. `None` if it has more parts than `most`.
+    pub(super) fn parse(json: &'a str, most: usize) -> Result<Option<Part<'a>>, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let part = Shape::Document.deserialize(&mut deserializer)?;
-        deserializer.end().map(|()| part)
+        let left = Cell::new(Some(most));
+        match (Place { shape: Shape::Document, left: &left }).deserialize(&mut deserializer) {
+            Err(_) if left.get().is_none() => Ok(None),
+            part => part.and_then(|part| deserializer.end().map(|()| Some(part))),
+        }
     }
 }
 
@@ -35,6 +39,13 @@ enum Shape {
     List(Level),
     Spans,
     Json,
+}
+
+/// A shape, and how many more parts the document may have; nothing when it had too many.
+#[derive(Clone, Copy)]
+struct Place<'c> {
+    shape: Shape,
+    left: &'c Cell<Option<usize>>,
 }
 
 #[derive(Clone, Copy)]
@@ -72,29 +83,37 @@ impl Shape {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Shape {
+impl Place<'_> {
+    /// Takes one off what the document may have.
+    fn count<E: Error>(self) -> Result<(), E> {
+        self.left.set(self.left.get().and_then(|left| left.checked_sub(1)));
+        self.left.get().map(|_| ()).ok_or_else(|| E::custom("too many parts"))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
     type Value = Part<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Part<'de>, D::Error> {
-        match self {
+        match self.shape {
             Shape::Json => serde::Deserialize::deserialize(deserializer).map(Part::Json),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
-impl<'de> Visitor<'de> for Shape {
+impl<'de> Visitor<'de> for Place<'_> {
     type Value = Part<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
+        formatter.write_str(match self.shape {
             Shape::Document | Shape::Object(_) => "an object",
             Shape::List(_) | Shape::Spans | Shape::Json => "a list",
         })
     }
 
     fn visit_unit<E: Error>(self) -> Result<Part<'de>, E> {
-        Ok(if self.member("").is_some() { Part::Object(Vec::new()) } else { Part::List(Vec::new()) })
+        Ok(if self.shape.member("").is_some() { Part::Object(Vec::new()) } else { Part::List(Vec::new()) })
     }
 
     // The error that serde would make quotes the text, which may be a secret.
@@ -103,9 +122,10 @@ impl<'de> Visitor<'de> for Shape {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Part<'de>, A::Error> {
-        let shape = self.element().ok_or_else(|| A::Error::invalid_type(Unexpected::Seq, &self))?;
+        let shape = self.shape.element().ok_or_else(|| A::Error::invalid_type(Unexpected::Seq, &self))?;
         let mut parts = Vec::new();
-        while let Some(part) = seq.next_element_seed(shape)? {
+        while let Some(part) = seq.next_element_seed(Place { shape, ..self })? {
+            self.count()?;
             parts.push(part);
         }
         Ok(Part::List(parts))
@@ -118,8 +138,9 @@ impl<'de> Visitor<'de> for Shape {
                 Cow::Borrowed(_) => key,
                 Cow::Owned(camel) => Cow::Owned(camel),
             };
-            let shape = self.member(&key).ok_or_else(|| A::Error::invalid_type(Unexpected::Map, &self))?;
-            members.push((key, map.next_value_seed(shape)?));
+            let shape = self.shape.member(&key).ok_or_else(|| A::Error::invalid_type(Unexpected::Map, &self))?;
+            self.count()?;
+            members.push((key, map.next_value_seed(Place { shape, ..self })?));
         }
         Ok(Part::Object(members))
     }

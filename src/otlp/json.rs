@@ -39,11 +39,13 @@ pub fn read(bytes: &[u8], budget: &Budget) -> Result<Spans<'static>, ReadError> 
 
 /// Reads a document that is known to be UTF-8.
 pub(super) fn read_text(text: &str, budget: &Budget) -> Result<Spans<'static>, ReadError> {
-    let document = Part::parse(text).map_err(|error| ReadError::Json {
+    let most = budget.values(text.len());
+    let document = Part::parse(text, most).map_err(|error| ReadError::Json {
         cause: cause(&error),
         line: error.line(),
         column: error.column(),
     })?;
+    let document = document.ok_or(ReadError::TooManyParts { limit: most })?;
     let mut reader = Reader { budget, seen: 0, found: Spans::default() };
     let nothing = Shared::default();
     let parts = match document {
@@ -125,14 +127,14 @@ impl Reader<'_> {
         for (index, part) in parts.iter().enumerate() {
             let Part::Json(json) = part else { continue };
             let place = || format!("{place}[{index}]");
-            match with_node(json, |node| self.span(node, shared)) {
+            match with_node(json, self.budget, |node| self.span(node, shared)) {
                 Ok((span, 0)) => self.found.spans.push(span),
                 Ok((span, events)) => {
                     self.found.report(place(), format_args!("{events} of its events are beyond the limit"));
                     self.found.spans.push(span);
                 }
                 Err(_) if json.get() == "null" => {}
-                Err(cause) => self.found.reject_span(place(), name_of(json).as_deref(), cause),
+                Err(cause) => self.found.reject_span(place(), name_of(json, self.budget).as_deref(), cause),
             }
         }
         Ok(())
@@ -140,7 +142,7 @@ impl Reader<'_> {
 
     fn resource(&mut self, json: &RawValue, place: &str) -> Resource {
         let mut resource = Resource::default();
-        let read = with_node(json, |node| {
+        let read = with_node(json, self.budget, |node| {
             for (key, value) in node.members()? {
                 if key == "attributes" {
                     self.shared_attributes(&mut resource.attributes, value, place)?;
@@ -156,7 +158,7 @@ impl Reader<'_> {
 
     fn scope(&mut self, json: &RawValue, place: &str) -> Scope {
         let mut scope = Scope::default();
-        let read = with_node(json, |node| {
+        let read = with_node(json, self.budget, |node| {
             for (key, value) in node.members()? {
                 match key.as_ref() {
                     "name" => scope.name = value.text()?.into_owned(),
@@ -375,8 +377,8 @@ fn status(node: Node<'_>) -> Result<Status<'static>, String> {
 }
 
 /// The name of a span that could not be read, if that much can be.
-fn name_of(json: &RawValue) -> Option<String> {
-    with_node(json, |node| {
+fn name_of(json: &RawValue, budget: &Budget) -> Option<String> {
+    with_node(json, budget, |node| {
         let mut name = node.members()?.filter(|(key, _)| key == "name").filter_map(|(_, value)| value.text().ok());
         Ok(name.next().map(Cow::into_owned))
     })

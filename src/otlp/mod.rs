@@ -136,6 +136,12 @@ pub enum ReadError {
         /// What it is instead.
         found: String,
     },
+    /// More spans, scopes and resources in JSON than the budget allows values.
+    #[error("more than {limit} spans, scopes and resources in one request; send smaller batches")]
+    TooManyParts {
+        /// [`Budget::max_values`], or more for a long request.
+        limit: usize,
+    },
     /// More spans than the budget allows.
     #[error("more than {limit} spans in one request; send smaller batches")]
     TooManySpans {

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::Budget;
 use super::encoding::repair_surrogates;
 
 /// A JSON value.
@@ -163,7 +164,18 @@ pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// Parses a piece of JSON and hands it on. Half characters, which serde_json refuses, are replaced first; that costs
 /// nothing as long as there are none.
-pub(super) fn with_node<T>(json: &RawValue, read: impl FnOnce(Node<'_>) -> Result<T, String>) -> Result<T, String> {
+///
+/// A piece that has more nodes than the budget has values is not parsed.
+pub(super) fn with_node<T>(
+    json: &RawValue,
+    budget: &Budget,
+    read: impl FnOnce(Node<'_>) -> Result<T, String>,
+) -> Result<T, String> {
+    let (text, most) = (json.get(), budget.values(json.get().len()));
+    // A node takes two bytes at least: usual pieces need not be counted.
+    if text.len() / 2 > most && has_more_nodes_than(most, text) {
+        return Err(format!("more than {most} values"));
+    }
     match serde_json::from_str(json.get()) {
         Ok(node) => read(node),
         Err(error) => match repair_surrogates(json.get()) {
@@ -195,4 +207,20 @@ pub(super) fn camel(key: &str) -> Cow<'_, str> {
         camel.push_str(letters.as_str());
     }
     Cow::Owned(camel)
+}
+
+/// Every node but the outermost follows a comma or the beginning of a list or an object.
+fn has_more_nodes_than(most: usize, json: &str) -> bool {
+    let (mut is_text, mut is_escaped) = (false, false);
+    let nodes = json.bytes().filter(|byte| {
+        let begins_one = !is_text && matches!(byte, b',' | b'[' | b'{');
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            _ => {}
+        }
+        begins_one
+    });
+    nodes.take(most.saturating_add(1)).count() > most
 }

@@ -1,19 +1,14 @@
 //! What is made to cost more than it weighs: requests against the program itself, whose memory is watched.
 #![cfg(feature = "cli")]
+#![allow(clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, any_value};
-use opentelemetry_proto::tonic::trace::v1::Span;
-use prost::Message;
-use serde_json::json;
-
 use crate::server::{JSON, PROTOBUF, Reply};
-use crate::{gzip, recording, request, zstd};
+use crate::{gzip, recording, zstd};
 
 /// What 8 KB that are made to hurt may cost. The program itself has 20 MiB or so.
 const MOST: u64 = 32 << 20;
@@ -141,12 +136,12 @@ fn a_few_bytes_cost_little_whatever_they_unpack_to() {
     let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"01010101010101010101010101010101","spanId":"0101010101010101","attributes":["#;
     let value = format!(r#"{span}{{"key":"k","value":{{"arrayValue":{{"values":["#);
     let documents = [
-        ("JSON: resources", list(r#"{"resourceSpans":["#, "{}", "]}"), 200),
+        ("JSON: resources", list(r#"{"resourceSpans":["#, "{}", "]}"), 413),
         ("JSON: spans", list(r#"{"resourceSpans":[{"scopeSpans":[{"spans":["#, "{}", "]}]}]}"), 413),
         ("JSON: what are no attributes", list(span, "0", "]}]}]}]}"), 200),
         ("JSON: a list", list(&value, r#"{"intValue":0}"#, "]}}}]}]}]}]}"), 200),
         ("JSON: a list of nothing", list(&value, "{}", "]}}}]}]}]}]}"), 200),
-        ("JSON: documents", list("[", "{}", "]"), 200),
+        ("JSON: documents", list("[", "{}", "]"), 413),
     ];
     let bombs = bombs.into_iter().map(|(what, bomb, status)| (what, PROTOBUF, bomb, status));
     let documents = documents.into_iter().map(|(what, bomb, status)| (what, JSON, bomb, status));
@@ -159,9 +154,34 @@ fn a_few_bytes_cost_little_whatever_they_unpack_to() {
         let (found, cost) = program.cost(form, "gzip", &packed);
         costs.push((what, packed.len(), bomb.len(), found, status, cost >> 10));
     }
-    eprintln!("{costs:#?}");
+    println!("bytes packed and unpacked, and KiB of memory: {costs:?}");
     for (what, _, _, found, status, cost) in costs {
         assert_eq!(found, status, "{what}");
         assert!(cost << 10 < MOST, "{what}: {cost} KiB");
     }
+}
+
+#[test]
+fn what_is_too_deep_too_long_or_too_wide_is_refused_with_its_status() {
+    let program = Program::start();
+    // One in the other: it is one value of one span, so that only this span is rejected.
+    let deep = (0..10_000).fold(vec![0x18, 0x00], |inner, _| field(5, &field(1, &inner)));
+    let deep = [field(1, &[1; 16]), field(2, &[1; 8]), field(9, &[field(1, b"k"), field(2, &deep)].concat())].concat();
+    let reply = program.post(PROTOBUF, "", &of_spans(&field(2, &deep)));
+    assert_eq!(reply.status, 200);
+    assert!(String::from_utf8_lossy(&reply.body).contains("nested too deep"));
+    let nested = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(program.post(JSON, "", nested.as_bytes()).status, 400);
+
+    let half = vec![b' '; 32 << 20];
+    let members = [gzip(&half), gzip(&half), gzip(b" ")].concat();
+    assert_eq!(program.post(JSON, "gzip", &members).status, 413, "members count together");
+    assert_eq!(program.post(JSON, "zstd", &[zstd(&half), zstd(&half), zstd(b" ")].concat()).status, 413);
+    let mut wide = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    wide.window_log(24).unwrap();
+    wide.write_all(&half).unwrap();
+    let reply = program.post(JSON, "zstd", &wide.finish().unwrap());
+    assert_eq!((reply.status, reply.json()["code"].as_i64()), (413, Some(8)));
+    assert!(reply.json()["message"].as_str().unwrap().contains("window"));
+    assert_eq!(program.post(JSON, "", &recording()).status, 200);
 }

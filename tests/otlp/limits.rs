@@ -102,5 +102,22 @@ fn eight_mebibytes_of_empty_spans_are_refused_and_take_no_memory() {
 
     let json = format!(r#"{{"spans":[{{}}{}]}}"#, ",{}".repeat(1 << 20));
     let error = json::read(json.as_bytes(), &Budget::REQUEST).unwrap_err();
-    assert_eq!(error, ReadError::TooManySpans { limit: 65_536 });
+    assert_eq!(error, ReadError::TooManyParts { limit: 262_144 });
+}
+
+#[test]
+fn a_request_has_so_many_values_and_the_spans_beyond_are_rejected() {
+    let value = message(9, &[message(1, b"k"), message(2, &[0x18, 0])].concat());
+    let span = |id: u8| [message(1, &[1; 16]), message(2, &[id; 8]), value.repeat(3)].concat();
+    let spans = [span(1), span(2), span(3)].map(|span| message(2, &span)).concat();
+    let bytes = message(1, &message(2, &spans));
+    let read = |max_values| protobuf::read(&bytes, &Budget { max_values, ..Budget::REQUEST }).unwrap();
+    for (values, accepted) in [(5, 1), (6, 2), (8, 2), (9, 3)] {
+        let found = read(values);
+        assert_eq!((found.spans.len(), found.rejected_spans), (accepted, 3 - accepted), "{values} values");
+    }
+    assert!(read(8).rejected[0].cause.contains("more values than"), "{:?}", read(8).rejected);
+    // A longer request may have more.
+    assert!(bytes.len() / Budget::BYTES_PER_VALUE >= 5, "{}", bytes.len());
+    assert_eq!(read(0).spans.len(), 1);
 }
