@@ -351,7 +351,7 @@ fn what_is_wrong_with_the_way_or_the_server_is_tried_again() {
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, "made-up-token\n").unwrap();
     std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let server = Server::start_with(|options| options.auth_token_file = Some(tokens.clone()));
+    let server = Server::start_with(|options| options.guards.auth_token_file = Some(tokens.clone()));
     let without = cause(sender_to(&server));
     assert!(without.contains("token"), "{without}");
     let mut options = GrpcOptions::new(ReceiverUrl::parse(&format!("http://{}", server.grpc)).unwrap());
@@ -377,7 +377,7 @@ fn a_sender_trusts_the_authorities_that_it_is_told_of_and_no_other() {
         key: file("key.pem", &ours.signing_key.serialize_pem()),
         client_ca: None,
     };
-    let server = Server::start_with(|options| options.tls = Some(tls));
+    let server = Server::start_with(|options| options.guards.tls = Some(tls));
     let send = |ca_file| {
         let url = format!("https://localhost:{}", server.grpc.port());
         let mut options = GrpcOptions::new(ReceiverUrl::parse(&url).unwrap());
