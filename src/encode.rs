@@ -27,13 +27,13 @@ impl Default for Policy {
 pub fn encode(events: impl IntoIterator<Item = Event>, policy: Policy) -> Vec<u8> {
     let mut lines = Vec::new();
     for event in events {
-        encode_into(event, policy, &mut lines);
+        let _ = encode_into(event, policy, &mut lines);
     }
     lines
 }
 
-/// Appends an event as a line.
-pub(crate) fn encode_into(mut event: Event, policy: Policy, lines: &mut Vec<u8>) {
+/// Appends an event as a line; whether it lost something to a limit.
+pub(crate) fn encode_into(mut event: Event, policy: Policy, lines: &mut Vec<u8>) -> bool {
     if !policy.capture_content {
         event.drop_content();
     }
@@ -43,6 +43,7 @@ pub(crate) fn encode_into(mut event: Event, policy: Policy, lines: &mut Vec<u8>)
     }
     event.apply_limits();
     event.write_line(lines);
+    event.is_truncated()
 }
 
 fn redact_event(event: &mut Event) {

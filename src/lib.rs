@@ -4,6 +4,7 @@ mod builder;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod config;
+mod count;
 mod delivery;
 pub mod dialect;
 mod disk;
@@ -28,6 +29,7 @@ pub mod trace;
 
 pub use builder::{BuildError, Builder};
 pub use config::{Config, ConfigError, Exceptions, Settings};
+pub use count::Histogram;
 pub use delivery::{Counters, DeliveryError};
 pub use encode::{Policy, encode};
 pub use exporter::FailproofSpanExporter;

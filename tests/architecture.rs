@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Whom each module of the core may know beside itself. What is not listed stands on top and may know all.
-const MAY_KNOW: [(&str, &[&str]); 13] = [
-    ("once", &[]),
+const MAY_KNOW: [(&str, &[&str]); 14] = [
+    ("count", &[]),
+    ("once", &["count"]),
     ("disk", &[]),
     ("event", &[]),
     ("span", &["event"]),
@@ -18,7 +19,7 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("encode", &["redact", "event"]),
     ("secret", &[]),
     ("proto", &["otlp", "event", "secret"]),
-    ("sink", &["disk", "event", "once", "proto"]),
+    ("sink", &["disk", "event", "once", "count", "proto"]),
 ];
 
 /// What a dialect, which reads one span, has no use for; the whole core below `sink` neither.

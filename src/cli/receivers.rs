@@ -20,7 +20,8 @@ pub(super) struct Receivers {
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Compress what goes to ingest: not every server takes that.
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", default_missing_value = "true", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = false)]
     ingest_gzip: bool,
     /// Where what waits for receivers is kept [default: custom-agents/queues of the Failproof home].
     #[arg(long, value_name = "DIR")]

@@ -3,12 +3,15 @@
 mod check;
 mod settings;
 
-use std::io::Write;
+use std::future::poll_fn;
+use std::io;
 use std::path::PathBuf;
+use std::task::Poll;
 
 use clap::{ArgMatches, Args};
 use tokio::runtime::Runtime;
-use tokio::signal;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::logs::LogFormat;
 use super::options::Options;
@@ -50,10 +53,14 @@ impl Serve {
         }
         sources.check()?;
         let runtime = Runtime::new().map_err(|error| Some(format!("no runtime: {error}")))?;
-        runtime.block_on(self.serve())
+        let result = runtime.block_on(self.serve());
+        // Whoever wants an end at once does not wait for a sink.
+        runtime.shutdown_background();
+        result
     }
 
     async fn serve(self) -> Result<(), Failure> {
+        let mut signals = Signals::listen().map_err(|error| Some(format!("cannot listen to signals: {error}")))?;
         let Settings { to, receivers, .. } = &self.settings;
         let place = to.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
         let sink = sink::open(to, &receivers.settings()).map_err(|error| Some(error.to_string()))?;
@@ -65,8 +72,7 @@ impl Serve {
         };
         let mut options = gateway::Options::new(sink, data_dir);
         options.config = self.options.config().map_err(Some)?;
-        self.settings.apply(&mut options);
-        options.guards = self.settings.guards().map_err(Some)?;
+        self.settings.apply(&mut options).map_err(Some)?;
         if self.example {
             (options.grpc, options.http) = (Some(example::ADDRESS), None);
         }
@@ -77,22 +83,35 @@ impl Serve {
                 tracing::info!("OTLP/{transport} on {address}, events go to {place}");
             }
         }
-        let summary = match (self.example, gateway.grpc_addr()) {
-            (true, Some(address)) => {
-                let (sent, send) = tokio::sync::oneshot::channel();
-                let sending = tokio::spawn(async move {
-                    let result = example::send(address).await;
-                    let _ = sent.send(());
-                    result
-                });
-                let summary = gateway.serve(async { _ = send.await }).await.map_err(in_words)?;
-                sending.await.map_err(|error| Some(error.to_string()))?.map_err(Some)?;
-                summary
+        let (monitor, address) = (gateway.monitor(), gateway.grpc_addr());
+        let (stop, stopped) = oneshot::channel();
+        let serving = gateway.serve(async { _ = stopped.await });
+        let stopping = async {
+            match address.filter(|_| self.example) {
+                Some(address) => example::send(address).await.map_err(Some)?,
+                None => {
+                    signals.next().await;
+                    // Somebody who looks on wants to know that it was heard.
+                    tracing::info!("stopping: what is held is written; once more, and it ends at once");
+                }
             }
-            _ => gateway.serve(stopped()).await.map_err(in_words)?,
+            let _ = stop.send(());
+            signals.next().await;
+            Err(Some(format!("ended at once: {}", monitor.left())))
         };
-        let Summary { spans, events, .. } = summary;
-        tracing::info!("{spans} spans became {events} events");
+        let summary = tokio::select! {
+            summary = serving => summary.map_err(in_words)?,
+            failure = stopping => return failure,
+        };
+        let Summary { requests, refused, spans, rejected_spans, rejected_events, spans_lost, events } = summary;
+        tracing::info!(
+            requests,
+            refused,
+            rejected_spans,
+            rejected_events,
+            spans_lost,
+            "{spans} spans became {events} events"
+        );
         Ok(())
     }
 }
@@ -116,27 +135,21 @@ fn in_words(error: GatewayError) -> Failure {
     Some(error.to_string())
 }
 
-/// Resolves at Ctrl-C or `SIGTERM`.
-async fn stopped() {
-    let interrupt = async {
-        if signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    let terminate = async {
-        match signal::unix::signal(signal::unix::SignalKind::terminate()) {
-            Ok(mut terminate) => _ = terminate.recv().await,
-            Err(_) => std::future::pending::<()>().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminate = std::future::pending::<()>();
-    tokio::select! {
-        () = interrupt => {}
-        () = terminate => {}
+/// Ctrl-C and `SIGTERM`, from the start on.
+struct Signals(Vec<Signal>);
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        kinds.into_iter().map(signal).collect::<io::Result<_>>().map(Signals)
     }
-    // Somebody who looks on wants to know that it was heard.
-    tracing::info!("stopping: what is held is written");
-    let _ = std::io::stderr().flush();
+
+    /// The next of them.
+    async fn next(&mut self) {
+        poll_fn(|context| match self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await
+    }
 }

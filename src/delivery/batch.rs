@@ -17,6 +17,8 @@ pub(crate) struct Batch {
     /// What the lines tell.
     pub told: Vec<Told>,
     pub name: Name,
+    /// When the last span of the first trace in it came.
+    pub since: Option<Instant>,
 }
 
 /// What a batch is called.

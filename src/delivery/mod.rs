@@ -5,9 +5,10 @@
 //! [`Store`] keeps them, also bounded.
 
 mod batch;
+mod counters;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +18,7 @@ use opentelemetry::Context;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 
 pub(crate) use self::batch::{Batch, Name, Notes, Told};
+pub use self::counters::Counters;
 use crate::config::Config;
 use crate::encode::encode_into;
 use crate::sink::{Sink, SinkError};
@@ -67,25 +69,6 @@ pub enum DeliveryError {
     Stopped,
 }
 
-/// What was counted since the start.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Spans that were taken.
-    pub spans: AtomicU64,
-    /// Spans that were lost: the queue was full, or the sink failed for too long.
-    pub spans_lost: AtomicU64,
-    /// Events that were written.
-    pub events: AtomicU64,
-    /// Failed attempts to write.
-    pub sink_failures: AtomicU64,
-    /// Traces with spans that have not been told, now.
-    pub traces_waiting: AtomicUsize,
-    /// Bytes of memory that what waits takes, roughly, now.
-    pub bytes_waiting: AtomicUsize,
-    /// Whether the sink fails, now.
-    pub is_stalled: AtomicBool,
-}
-
 /// The thread, from outside.
 pub(crate) struct Delivery<S: Notes = InMemory> {
     messages: Mutex<Sender<Message<S>>>,
@@ -130,7 +113,7 @@ impl<S: Notes> Delivery<S> {
     /// If the system gives no thread.
     pub fn start(config: Config, store: S, tell: Tell, bounds: Bounds, sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (sender, messages) = channel();
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(Counters::of(sink.as_ref()));
         let queued = Arc::new(Queued::default());
         let worker = Worker {
             queued: queued.clone(),
@@ -361,7 +344,9 @@ impl<S: Notes> Worker<S> {
         let mut line = Vec::new();
         for (key, event) in telling.events {
             line.clear();
-            encode_into(event, self.config.policy(), &mut line);
+            self.counters.count_event(event.kind, event.dialect);
+            let is_truncated = encode_into(event, self.config.policy(), &mut line);
+            self.counters.events_truncated.fetch_add(is_truncated.into(), Ordering::Relaxed);
             if self.batches.back().is_none_or(|batch| !batch.has_room(line.len())) {
                 let full = Told { keys: std::mem::take(&mut told.keys), ..told.clone() };
                 self.batches.back_mut().into_iter().for_each(|batch| batch.note(full.clone()));
@@ -369,6 +354,7 @@ impl<S: Notes> Worker<S> {
             }
             if let Some(batch) = self.batches.back_mut() {
                 batch.lines.extend_from_slice(&line);
+                batch.since.get_or_insert(telling.since);
                 told.keys.push(key);
             }
         }
@@ -412,18 +398,22 @@ impl<S: Notes> Worker<S> {
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), String> {
+        self.counters.sink.wait(batch.since.unwrap_or_else(Instant::now));
         let stem = match &batch.name {
             Name::Own(stem) => Some(stem.clone()),
             Name::None | Name::Numbered(_) => self.pending.store.begin(batch)?,
         };
-        let result = match stem {
-            Some(stem) => self.sink.write_named(&stem, &batch.lines),
-            None => self.sink.write(&batch.lines),
-        };
-        let written = result.as_ref().map_or_else(SinkError::written, |()| batch.lines.len());
-        let lines = batch.lines.drain(..written.min(batch.lines.len())).filter(|byte| *byte == b'\n').count();
-        self.counters.events.fetch_add(lines as u64, Ordering::Relaxed);
+        let result = self.counters.sink.count(|| {
+            let result = match stem {
+                Some(stem) => self.sink.write_named(&stem, &batch.lines),
+                None => self.sink.write(&batch.lines),
+            };
+            let written = result.as_ref().map_or_else(SinkError::written, |()| batch.lines.len());
+            let lines = batch.lines.drain(..written.min(batch.lines.len())).filter(|byte| *byte == b'\n').count();
+            (result, lines as u64)
+        });
         result.map_err(|error| error.to_string())?;
+        batch.since.into_iter().for_each(|since| self.counters.delay.observe(since.elapsed()));
         self.pending.store.done(batch);
         Ok(())
     }
@@ -437,7 +427,6 @@ impl<S: Notes> Worker<S> {
     }
 
     fn note_trouble(&mut self, error: String) {
-        self.counters.sink_failures.fetch_add(1, Ordering::Relaxed);
         self.counters.is_stalled.store(true, Ordering::Relaxed);
         if self.last_error.is_none() {
             tracing::warn!("{} failed, its events wait: {error}", self.sink.describe());

@@ -61,11 +61,6 @@ impl Faults {
         }
     }
 
-    /// How many steps there were.
-    pub fn steps(&self) -> usize {
-        all().get(&self.0).map_or(0, |state| state.steps)
-    }
-
     pub fn has_crashed(&self) -> bool {
         all().get(&self.0).is_some_and(|state| state.has_crashed)
     }

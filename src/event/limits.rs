@@ -92,6 +92,11 @@ impl Event {
         }
     }
 
+    /// Whether it lost something to a limit.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.extras.contains_key(TRUNCATED)
+    }
+
     /// Leaves out the field that takes most room; the last resort for a line over its limit. False if nothing is left
     /// to leave out.
     pub(super) fn drop_largest_field(&mut self) -> bool {

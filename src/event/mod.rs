@@ -38,6 +38,8 @@ pub struct Event {
     pub agent_id: Arc<str>,
     /// `prod`, `dev`, …; holds no comma (the server would skip the line).
     pub environment: Arc<str>,
+    /// The dialect of the span that it tells, for those who count; not written. `none` for what no span says.
+    pub(crate) dialect: &'static str,
     fields: Vec<(Field, Value)>,
     extras: Map<String, Value>,
 }
@@ -45,7 +47,7 @@ pub struct Event {
 impl Event {
     /// An event without any field.
     pub fn new(kind: EventType, time: u64, session_id: Arc<str>, agent_id: Arc<str>, environment: Arc<str>) -> Self {
-        Event { kind, time, session_id, agent_id, environment, fields: Vec::new(), extras: Map::new() }
+        Event { kind, time, session_id, agent_id, environment, dialect: "none", fields: Vec::new(), extras: Map::new() }
     }
 
     /// Sets a field of the type. A field stays out if its value is null.

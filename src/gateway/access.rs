@@ -14,14 +14,14 @@ use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Request};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::http::HEALTH;
+use super::http::{HEALTH, READY};
 use super::refused::{Refused, shorten};
 use super::secret;
 use super::{GatewayError, http};
 use crate::secret::tokens;
 
 /// What may be asked without a token: whether the gateway is alive and whether it is ready, which supervisors ask.
-const OPEN: [&str; 2] = [HEALTH, "/readyz"];
+const OPEN: [&str; 2] = [HEALTH, READY];
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]

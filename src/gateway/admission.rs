@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use super::Summary;
 use super::body::{Limits, unpack};
 use super::events::EventService;
 use super::journal::{Frames, Journal, OnDisk};
+use super::metrics::Metrics;
+use super::readiness::Hindrance;
 use super::refused::Refused;
 use crate::delivery::{Delivery, DeliveryError};
 use crate::otlp::decompress::Encoding;
@@ -69,9 +71,7 @@ pub(super) struct Admission {
     events: EventService,
     decoders: Arc<Semaphore>,
     limits: Limits,
-    requests: AtomicU64,
-    refused: AtomicU64,
-    rejected_spans: AtomicU64,
+    metrics: Arc<Metrics>,
 }
 
 impl Admission {
@@ -81,20 +81,21 @@ impl Admission {
         room: Room,
         events: EventService,
         limits: Limits,
+        metrics: Arc<Metrics>,
     ) -> Self {
         // Decoding keeps a core busy; more at once would be no faster, and each may hold a whole unpacked body.
         let decoders = Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from)));
-        Admission {
-            delivery: Arc::new(delivery),
-            journal,
-            room,
-            events,
-            decoders,
-            limits,
-            requests: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            rejected_spans: AtomicU64::new(0),
-        }
+        Admission { delivery: Arc::new(delivery), journal, room, events, decoders, limits, metrics }
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Whether more is taken at all, before a body is read.
+    pub fn is_open(&self) -> Result<(), Refused> {
+        if self.metrics.readiness.has(Hindrance::Draining) { Err(Refused::Draining) } else { Ok(()) }
     }
 
     /// What a body may take.
@@ -113,10 +114,11 @@ impl Admission {
         encoding: Option<Encoding>,
     ) -> Result<Accepted, Refused> {
         self.check_room()?;
+        let held = self.metrics.body(body.len());
         let permit = self.decoders.clone().acquire_owned().await.map_err(|_closed| Refused::Failed)?;
         let admission = self.clone();
         let taken = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+            let (_permit, _held) = (permit, held);
             admission.read(&body, format, encoding)
         });
         let (portions, accepted) = taken.await.unwrap_or(Err(Refused::Failed))?;
@@ -179,10 +181,9 @@ impl Admission {
         Ok((portions, Accepted { rejected_spans: read.rejected_spans, message: tell(&read) }))
     }
 
-    /// Counts a request that was taken, and tells once if not all of one was.
+    /// Counts what was not taken of a request, and tells once if not all of one was.
     pub fn note_accepted(&self, accepted: &Accepted, peer: SocketAddr) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.rejected_spans.fetch_add(accepted.rejected_spans as u64, Ordering::Relaxed);
+        self.metrics.rejected_spans.fetch_add(accepted.rejected_spans as u64, Ordering::Relaxed);
         if !accepted.message.is_empty() {
             crate::once::warn("rejected-spans", || {
                 format!("not all of a request from {peer} was taken: {}", accepted.message)
@@ -190,9 +191,8 @@ impl Admission {
         }
     }
 
-    /// Counts a request that was refused, and tells of each kind of trouble once.
+    /// Tells of each kind of trouble once.
     pub fn note_refused(&self, refused: &Refused, peer: SocketAddr) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
         crate::once::warn(refused.answer().kind, || format!("a request from {peer} was refused: {refused}"));
         tracing::debug!("a request from {peer} was refused: {refused}");
     }
@@ -221,13 +221,14 @@ impl Admission {
 
     pub fn summary(&self) -> Summary {
         let delivered = self.delivery.counters();
+        let (requests, refused) = self.metrics.requests();
         Summary {
-            requests: self.requests.load(Ordering::Relaxed),
-            refused: self.refused.load(Ordering::Relaxed),
+            requests,
+            refused,
             spans: delivered.spans.load(Ordering::Relaxed),
-            rejected_spans: self.rejected_spans.load(Ordering::Relaxed),
+            rejected_spans: self.metrics.rejected_spans.load(Ordering::Relaxed),
             rejected_events: self.events.rejected(),
-            events: delivered.events.load(Ordering::Relaxed),
+            events: delivered.sink.events(),
             spans_lost: delivered.spans_lost.load(Ordering::Relaxed),
         }
     }

@@ -29,6 +29,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::access::{Access, Caller};
 use super::admission::Admission;
+use super::metrics::Transport;
+use super::readiness::Hindrance;
 use super::refused::Refused;
 use super::{grpc, http};
 
@@ -71,35 +73,57 @@ pub(super) struct Service {
 }
 
 /// Serves connections to the sockets until `shutdown` resolves and all requests on their way are answered, or their
-/// time is over.
-pub(super) async fn serve(sockets: [Option<TcpListener>; 2], service: Service, shutdown: impl Future<Output = ()>) {
+/// time is over; then runs `drain`. Until that is done, who sends spans is told that it is too late, and who asks how it
+/// goes gets an answer.
+pub(super) async fn serve<T>(
+    sockets: [Option<TcpListener>; 2],
+    service: Service,
+    shutdown: impl Future<Output = ()>,
+    drain: impl Future<Output = T>,
+) -> T {
     let service = Arc::new(service);
-    let builder = builder(service.head_limit);
-    let (ending, asked) = watch::channel(());
+    let (ending, mut asked) = watch::channel(());
     let mut connections = JoinSet::new();
-    let mut shutdown = pin!(shutdown);
+    serve_until(shutdown, &sockets, &service, &asked, &mut connections).await;
+    service.admission.metrics().readiness.set(Hindrance::Draining, true);
+    let _ = ending.send(());
+    let end = async {
+        if timeout(IN_FLIGHT_LIMIT, async { while connections.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!(
+                "{} connections still open {IN_FLIGHT_LIMIT:?} after the end was asked for: closed",
+                connections.len()
+            );
+        }
+        connections.shutdown().await;
+        drain.await
+    };
+    asked.mark_unchanged();
+    serve_until(end, &sockets, &service, &asked, &mut JoinSet::new()).await
+}
+
+/// Serves connections until something is done.
+async fn serve_until<T>(
+    done: impl Future<Output = T>,
+    sockets: &[Option<TcpListener>; 2],
+    service: &Arc<Service>,
+    asked: &watch::Receiver<()>,
+    connections: &mut JoinSet<()>,
+) -> T {
+    let builder = builder(service.head_limit);
+    let mut done = pin!(done);
     loop {
         let has_room = connections.len() < service.max_connections;
         if !has_room {
             note_full(service.max_connections);
         }
         let (stream, peer) = tokio::select! {
-            () = &mut shutdown => break,
+            result = &mut done => return result,
             accepted = accept(sockets[0].as_ref()), if has_room => accepted,
             accepted = accept(sockets[1].as_ref()), if has_room => accepted,
             Some(_) = connections.join_next() => continue,
         };
         connections.spawn(connection(stream, peer, service.clone(), builder.clone(), asked.clone()));
     }
-    drop((sockets, asked));
-    let _ = ending.send(());
-    if timeout(IN_FLIGHT_LIMIT, async { while connections.join_next().await.is_some() {} }).await.is_err() {
-        tracing::warn!(
-            "{} connections still open {IN_FLIGHT_LIMIT:?} after the end was asked for: closed",
-            connections.len()
-        );
-    }
-    connections.shutdown().await;
 }
 
 /// HTTP/1.1 and HTTP/2 on one socket, told apart by how a client starts. Half of these are hyper's own defaults: they
@@ -130,6 +154,7 @@ async fn connection(
 ) {
     // Answers are small and somebody waits for them.
     let _ = stream.set_nodelay(true);
+    let _counted = service.admission.metrics().connection();
     let is_local = stream.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback());
     let caller = Caller { peer, is_local };
     let result = match &service.tls {
@@ -188,7 +213,13 @@ async fn refuse(
     peer: SocketAddr,
 ) -> Response<Body> {
     admission.note_refused(&refused, peer);
-    if grpc::is_meant(&request) { grpc::failure(&refused) } else { http::refuse(request, &refused).await }
+    if grpc::is_meant(&request) {
+        admission.metrics().request(grpc::transport(&request)).answered(Some(&refused));
+        grpc::failure(&refused)
+    } else {
+        admission.metrics().request(Transport::Http).answered(Some(&refused));
+        http::refuse(request, &refused).await
+    }
 }
 
 /// The body of an answer: as long as it goes on, its request does.

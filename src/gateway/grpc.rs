@@ -16,6 +16,7 @@ use super::connections::Body;
 use super::events::{self, EventService};
 use super::http::{encoding, text};
 use super::messages::ExportResponse;
+use super::metrics::Transport;
 use super::refused::{Refused, shorten};
 use crate::otlp::decompress::Encoding;
 use crate::proto::RpcStatus;
@@ -38,16 +39,29 @@ pub(super) async fn respond(
     admission: &Arc<Admission>,
     peer: SocketAddr,
 ) -> Response<Body> {
+    let counted = admission.metrics().request(transport(&request));
     let mut response = match call(request, admission, peer).await {
-        Ok(response) => response,
+        Ok(response) => {
+            counted.answered(None);
+            response
+        }
         Err(refused) => {
             admission.note_refused(&refused, peer);
+            counted.answered(Some(&refused));
             failure(&refused)
         }
     };
     let accepted = HeaderValue::from_static("identity,gzip,zstd");
     response.headers_mut().insert(HeaderName::from_static("grpc-accept-encoding"), accepted);
     response
+}
+
+/// What a request is counted as.
+pub(super) fn transport<B>(request: &Request<B>) -> Transport {
+    match request.uri().path() {
+        events::EXPORT | events::SUBSCRIBE => Transport::Events,
+        _ => Transport::Grpc,
+    }
 }
 
 async fn call(
@@ -59,6 +73,7 @@ async fn call(
     if ![EXPORT, events::EXPORT, events::SUBSCRIBE].contains(&path.as_str()) {
         return Err(Refused::Unknown { path: shorten(&path) });
     }
+    admission.is_open()?;
     let (message, encoding) = read(request, admission, peer).await?;
     match path.as_str() {
         events::EXPORT => {

@@ -20,6 +20,7 @@ use super::admission::{Accepted, Admission, Format};
 use super::body;
 use super::connections::Body;
 use super::messages::ExportResponse;
+use super::metrics::{self, Transport};
 use super::refused::{Refused, shorten};
 use crate::otlp::decompress::Encoding;
 use crate::proto::RpcStatus;
@@ -28,6 +29,10 @@ use crate::proto::RpcStatus;
 pub(super) const TRACES: &str = "/v1/traces";
 /// Where to ask whether the gateway is alive.
 pub(super) const HEALTH: &str = "/healthz";
+/// Where to ask whether it takes requests.
+pub(super) const READY: &str = "/readyz";
+/// Where to ask what it has counted.
+const METRICS: &str = "/metrics";
 /// What of a body is still read for a client that may not send one: a usual batch, so that the client, which may read
 /// the answer only when it has sent everything, sees it.
 const UNWANTED: (usize, Duration) = (1 << 20, Duration::from_secs(5));
@@ -38,18 +43,23 @@ pub(super) async fn respond(
     peer: SocketAddr,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
-    if head.uri.path() == HEALTH && head.method == Method::GET {
-        return answer(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".into());
+    if head.method == Method::GET
+        && let Some(page) = page(head.uri.path(), admission).await
+    {
+        return page;
     }
     // What cannot be answered as it was asked is answered in JSON, which people can read.
     let format = Format::of(&head.headers).unwrap_or(Format::Json);
+    let counted = admission.metrics().request(Transport::Http);
     match export(&head, body, admission, peer).await {
         Ok(accepted) => {
             admission.note_accepted(&accepted, peer);
+            counted.answered(None);
             answer(StatusCode::OK, format.content_type(), format.write(&ExportResponse::from(&accepted)))
         }
         Err(refused) => {
             admission.note_refused(&refused, peer);
+            counted.answered(Some(&refused));
             failure(&refused, format)
         }
     }
@@ -68,6 +78,24 @@ pub(super) async fn refuse(request: Request<Incoming>, refused: &Refused) -> Res
     response
 }
 
+/// What whoever looks after the gateway asks for.
+async fn page(path: &str, admission: &Admission) -> Option<Response<Body>> {
+    const TEXT: &str = "text/plain; charset=utf-8";
+    Some(match path {
+        HEALTH => answer(StatusCode::OK, TEXT, "ok\n".into()),
+        READY => match admission.metrics().hindrances().as_slice() {
+            [] => answer(StatusCode::OK, TEXT, "ready\n".into()),
+            reasons => answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, (reasons.join("\n") + "\n").into()),
+        },
+        METRICS => {
+            let metrics = admission.metrics().clone();
+            let text = tokio::task::spawn_blocking(|| metrics::text(metrics)).await;
+            answer(StatusCode::OK, metrics::CONTENT_TYPE, text.unwrap_or_default().into())
+        }
+        _ => return None,
+    })
+}
+
 async fn export(
     head: &Parts,
     body: Incoming,
@@ -75,7 +103,7 @@ async fn export(
     peer: SocketAddr,
 ) -> Result<Accepted, Refused> {
     let limits = admission.limits();
-    match check(head) {
+    match admission.is_open().and_then(|()| check(head)) {
         Ok((format, encoding)) => {
             let body = body::read(body, limits, 0, peer.ip()).await?;
             admission.accept(body, format, encoding).await
@@ -91,7 +119,7 @@ async fn export(
 fn check(head: &Parts) -> Result<(Format, Option<Encoding>), Refused> {
     let allowed = match head.uri.path() {
         TRACES => "POST",
-        HEALTH => "GET",
+        HEALTH | READY | METRICS => "GET",
         path => return Err(Refused::Unknown { path: shorten(path) }),
     };
     if head.method.as_str() != allowed {

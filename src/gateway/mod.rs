@@ -13,6 +13,7 @@
 //! | `events` | `EventService`: takes events that others made, once each |
 //! | `live` | shows events as they are written |
 //! | `refused` | why a request is not taken, and which status that is: the same for both transports |
+//! | `metrics`, `readiness` | what is counted, and whether requests can be taken, for `/metrics` and `/readyz` |
 //! | `messages` | the few protobuf messages of the answers |
 //!
 //! gRPC is served without generated code: a request is one message behind five bytes, and this way both transports
@@ -30,6 +31,8 @@ mod in_flight;
 mod journal;
 mod live;
 mod messages;
+mod metrics;
+mod readiness;
 mod refused;
 mod secret;
 mod tls;
@@ -50,6 +53,7 @@ use self::events::EventService;
 pub use self::guards::Guards;
 use self::in_flight::InFlight;
 use self::live::Live;
+use self::metrics::Metrics;
 pub use self::tls::Tls;
 use crate::config::Config;
 use crate::delivery::{Delivery, DeliveryError};
@@ -146,6 +150,24 @@ pub struct Gateway {
     http: Option<Listener>,
     service: Service,
     drain_timeout: Duration,
+}
+
+/// Looks at a gateway, from anywhere.
+#[derive(Clone)]
+pub struct Monitor {
+    admission: Arc<Admission>,
+}
+
+impl Monitor {
+    /// What it did until now.
+    pub fn summary(&self) -> Summary {
+        self.admission.summary()
+    }
+
+    /// What it has taken and not written yet, in words.
+    pub fn left(&self) -> String {
+        self.admission.metrics().left()
+    }
 }
 
 struct Listener {
@@ -245,22 +267,29 @@ impl Gateway {
         let events = EventService::new(options.config.policy(), live.clone());
         let bounds =
             Bounds { bytes: options.max_waiting_bytes, trace_spans: MAX_TRACE_SPANS, trace_bytes: MAX_TRACE_BYTES };
+        let queues = options.sink.progress();
         let sink = live.watch(options.sink);
         let delivery = Delivery::start(options.config, store, tell, bounds, sink).map_err(GatewayError::Thread)?;
         let room = Room { journal: options.max_journal_bytes, memory: options.max_waiting_bytes };
+        let metrics = Metrics::new(delivery.counters().clone(), journal.clone(), room.journal, queues);
         let limits = Limits {
             bytes: options.max_body_bytes,
             time: options.read_timeout,
             in_flight: InFlight::new(options.max_in_flight_bytes, options.max_body_bytes),
         };
         let service = Service {
-            admission: Arc::new(Admission::new(delivery, journal, room, events, limits)),
+            admission: Arc::new(Admission::new(delivery, journal, room, events, limits, Arc::new(metrics))),
             access,
             tls,
             max_connections: options.max_connections.max(1),
             head_limit: options.read_timeout,
         };
         Ok(Gateway { grpc, http, service, drain_timeout: options.drain_timeout })
+    }
+
+    /// Looks at it while it serves.
+    pub fn monitor(&self) -> Monitor {
+        Monitor { admission: self.service.admission.clone() }
     }
 
     /// Where OTLP/gRPC is served, with the real port; `None` if it was not asked for.
@@ -273,8 +302,8 @@ impl Gateway {
         self.http.as_ref().map(|listener| listener.address)
     }
 
-    /// Serves until `shutdown` resolves. Then nothing new is accepted, requests on their way get five seconds to be
-    /// answered, and all spans that wait become events in the sink.
+    /// Serves until `shutdown` resolves. Then no more spans are taken, requests on their way get five seconds to be
+    /// answered, and all spans that wait become events in the sink. `/readyz` says meanwhile that it ends.
     ///
     /// # Errors
     /// If not all events could be written at the end.
@@ -286,10 +315,10 @@ impl Gateway {
             // Streams that have no end would keep their connections open.
             admission.events().close();
         };
-        connections::serve(sockets, self.service, shutdown).await;
-        // The sink blocks: not on a thread that runs tasks.
         let (stopping, limit) = (admission.clone(), self.drain_timeout);
-        let stopped = tokio::task::spawn_blocking(move || stopping.stop(limit)).await;
+        // The sink blocks: not on a thread that runs tasks.
+        let drain = async { tokio::task::spawn_blocking(move || stopping.stop(limit)).await };
+        let stopped = connections::serve(sockets, self.service, shutdown, drain).await;
         let summary = admission.summary();
         match stopped.unwrap_or(Err(DeliveryError::Stopped)) {
             // Batches that found the queue full were refused, and their clients told to send them again.

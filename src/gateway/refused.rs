@@ -71,6 +71,8 @@ pub(super) enum Refused {
     JournalFull { limit: u64 },
     #[error("the spans cannot be made safe on disk: {0}; try again later")]
     Unsafe(String),
+    #[error("the gateway is ending; try again later")]
+    Draining,
     /// A fault of ours.
     #[error("the request could not be handled because of a fault in the gateway; please report it")]
     Failed,
@@ -129,6 +131,7 @@ impl Refused {
             Refused::Full => ("request-queue-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::JournalFull { .. } => ("request-journal-full", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::Unsafe(_) => ("request-unsafe", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            Refused::Draining => ("request-draining", Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             Refused::Failed => ("request-fault", Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
         };
         let is_retryable = matches!(code, Code::Unavailable | Code::DeadlineExceeded);

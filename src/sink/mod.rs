@@ -5,6 +5,7 @@
 //! until then, and gives them again after an error.
 
 mod batches;
+mod counters;
 mod destination;
 mod error;
 #[cfg(feature = "grpc")]
@@ -22,6 +23,7 @@ mod spool;
 mod stdout;
 mod url;
 
+pub use counters::SinkCounters;
 pub use destination::{Destination, Receiver, Settings, open};
 pub use error::SinkError;
 #[cfg(feature = "grpc")]

@@ -6,6 +6,7 @@ mod access;
 mod connections;
 mod events;
 mod hostile;
+mod operation;
 mod refusals;
 mod server;
 #[path = "../support/mod.rs"]
@@ -13,7 +14,6 @@ mod support;
 mod tls;
 
 use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::{Value, json};
-use server::{Collected, EXPORT, JSON, PROTOBUF, Reply, Server};
+use server::{Collected, EXPORT, JSON, PROTOBUF, Reply, Server, get, post_to};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 
@@ -215,9 +215,11 @@ fn a_request_on_its_way_is_answered_when_the_end_is_asked_for() {
     let (first, rest) = body.split_at(1_000);
     stream.write_all(first).unwrap();
     let stopping = server.ask_to_stop();
-    while TcpStream::connect(address).is_ok() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    operation::wait_until(|| get(address, "/readyz").status == 503);
+    assert_eq!(get(address, "/readyz").body, b"draining: the end was asked for\n");
+    let refused = post_to(address, JSON, "", &body);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert_eq!(get(address, "/healthz").status, 200);
     stream.write_all(rest).unwrap();
     let reply = Reply::read(&mut reader);
     assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));

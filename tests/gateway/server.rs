@@ -81,25 +81,19 @@ impl Server {
     }
 
     pub fn post(&self, content_type: &str, encoding: &str, body: &[u8]) -> Reply {
-        let encoding = if encoding.is_empty() { String::new() } else { format!("Content-Encoding: {encoding}\r\n") };
-        self.ask("POST /v1/traces", &format!("Content-Type: {content_type}\r\n{encoding}"), body)
+        post_to(self.http, content_type, encoding, body)
     }
 
     pub fn ask(&self, what: &str, headers: &str, body: &[u8]) -> Reply {
-        let mut stream = self.connect();
-        let length = body.len();
-        write!(stream, "{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n")
-            .unwrap();
-        stream.write_all(body).unwrap();
-        Reply::read(&mut BufReader::new(stream))
+        ask(self.http, what, headers, body)
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        get(self.http, path)
     }
 
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.http).unwrap();
-        stream.set_nodelay(true).unwrap();
-        // Only so that a fault fails the test instead of hanging it.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream
+        connect(self.http)
     }
 
     pub fn export(&self, request: &ExportTraceServiceRequest) -> Result<ExportTraceServiceResponse, Status> {
@@ -142,6 +136,32 @@ impl Server {
 
 pub async fn channel(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    // Only so that a fault fails the test instead of hanging it.
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+pub fn ask(address: SocketAddr, what: &str, headers: &str, body: &[u8]) -> Reply {
+    let mut stream = connect(address);
+    let length = body.len();
+    write!(stream, "{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n")
+        .unwrap();
+    stream.write_all(body).unwrap();
+    Reply::read(&mut BufReader::new(stream))
+}
+
+pub fn get(address: SocketAddr, path: &str) -> Reply {
+    ask(address, &format!("GET {path}"), "", b"")
+}
+
+pub fn post_to(address: SocketAddr, content_type: &str, encoding: &str, body: &[u8]) -> Reply {
+    let encoding = if encoding.is_empty() { String::new() } else { format!("Content-Encoding: {encoding}\r\n") };
+    ask(address, "POST /v1/traces", &format!("Content-Type: {content_type}\r\n{encoding}"), body)
 }
 
 pub struct Stopping {

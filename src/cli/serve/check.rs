@@ -9,6 +9,7 @@ use super::super::Failure;
 use super::super::sources::{Effective, Sources};
 use super::{Serve, Settings};
 use crate::config::Config;
+use crate::disk::Directory;
 use crate::redact::redact_text;
 use crate::trace::ErrorEvents;
 
@@ -33,7 +34,9 @@ impl Serve {
 impl Settings {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        problems.extend(self.data_dir().err().map(|error| format!("data_dir: {error}")));
+        let data_dir =
+            self.data_dir().and_then(|path| Directory::check(&path).map(|()| path).map_err(|error| error.to_string()));
+        problems.extend(data_dir.err().map(|error| format!("data_dir: {error}")));
         let receivers = self.receivers.settings();
         let wrong = self.to.iter().filter_map(|destination| destination.check(&receivers).err());
         problems.extend(wrong.map(|error| format!("to: {error}")));

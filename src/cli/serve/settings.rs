@@ -61,7 +61,8 @@ pub(in crate::cli) struct Settings {
     #[arg(long, value_name = "FILE")]
     pub auth_token_file: Option<PathBuf>,
     /// Serve addresses other than loopback though nothing says who may write there.
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", default_missing_value = "true", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = false)]
     pub insecure_no_auth: bool,
     /// The gateway's TLS certificate, with those up to its authority (PEM).
     #[arg(long, value_name = "FILE")]
@@ -113,7 +114,10 @@ impl Settings {
     }
 
     /// What a gateway is made of, but for its sink and its mapping.
-    pub fn apply(&self, options: &mut gateway::Options) {
+    ///
+    /// # Errors
+    /// If some of them need others.
+    pub fn apply(&self, options: &mut gateway::Options) -> Result<(), String> {
         (options.grpc, options.http) = (Some(self.grpc), Some(self.http));
         options.timing = Timing { grace: self.grace.0, idle: self.idle_timeout.0, max_wait: self.max_wait.0 };
         options.max_journal_bytes = self.max_journal_bytes.0 as u64;
@@ -122,6 +126,8 @@ impl Settings {
         options.max_in_flight_bytes = self.max_in_flight_bytes.0;
         options.max_connections = self.max_connections;
         options.read_timeout = self.read_timeout.0;
+        options.guards = self.guards()?;
         options.drain_timeout = self.drain_timeout.0;
+        Ok(())
     }
 }

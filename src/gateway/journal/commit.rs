@@ -3,9 +3,11 @@
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use super::log::{Log, Place, Writer};
 use super::record::Frames;
+use crate::count::Histogram;
 
 /// How many bytes are appended before a sync at most.
 const GROUP_BYTES: usize = 16 << 20;
@@ -25,15 +27,28 @@ pub(crate) struct Journal {
     commits: Mutex<Option<Sender<Commit>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     log: Arc<Log>,
+    health: Arc<Health>,
 }
+
+/// How appending goes.
+#[derive(Default)]
+struct Health {
+    syncs: Histogram,
+    failed_at: Mutex<Option<Instant>>,
+}
+
+/// How long a failure counts. Nothing may be appended meanwhile, because nobody is sent to a gateway that is not ready.
+const FAILURE_COUNTS: Duration = Duration::from_secs(10);
 
 impl Journal {
     pub(super) fn start(log: Arc<Log>) -> std::io::Result<Self> {
         let (sender, commits) = channel();
         let writer = Writer::new(log.clone());
-        let thread =
-            thread::Builder::new().name("failproof-journal".to_owned()).spawn(move || run(writer, &commits))?;
-        Ok(Journal { commits: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), log })
+        let health = Arc::new(Health::default());
+        let noted = health.clone();
+        let thread = thread::Builder::new().name("failproof-journal".to_owned());
+        let thread = thread.spawn(move || run(writer, &commits, &noted))?;
+        Ok(Journal { commits: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), log, health })
     }
 
     /// Appends records; `answer` is called on the journal's thread when they are safe, and must not block.
@@ -66,6 +81,17 @@ impl Journal {
         self.log.file_count()
     }
 
+    /// How long it takes until records are safe.
+    pub fn syncs(&self) -> &Histogram {
+        &self.health.syncs
+    }
+
+    /// Whether records could not be made safe lately.
+    pub fn is_failing(&self) -> bool {
+        let failed_at = self.health.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        failed_at.is_some_and(|failed_at| failed_at.elapsed() < FAILURE_COUNTS)
+    }
+
     fn send(&self, commit: Commit) {
         let commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         let unsent = match commits.as_ref() {
@@ -89,7 +115,7 @@ impl Drop for Journal {
     }
 }
 
-fn run(mut writer: Writer, commits: &Receiver<Commit>) {
+fn run(mut writer: Writer, commits: &Receiver<Commit>, health: &Health) {
     let mut was_ill = false;
     while let Ok(first) = commits.recv() {
         let (mut frames, mut answers) = (Vec::new(), Vec::new());
@@ -103,7 +129,13 @@ fn run(mut writer: Writer, commits: &Receiver<Commit>) {
             next = if bytes < GROUP_BYTES { commits.try_recv().ok() } else { None };
         }
         // Once more in another file: what failed may have been about that one.
+        let begun = Instant::now();
         let result = writer.append(&frames, sync).or_else(|_| writer.append(&frames, sync));
+        if sync {
+            health.syncs.observe(begun.elapsed());
+        }
+        let failed_at = result.is_err().then(Instant::now);
+        *health.failed_at.lock().unwrap_or_else(PoisonError::into_inner) = failed_at;
         match result {
             Ok(places) => {
                 was_ill = false;

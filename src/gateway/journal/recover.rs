@@ -58,7 +58,7 @@ pub(super) fn recover(pending: &mut Pending<OnDisk>, sink: &mut dyn Sink, now: I
         match sink.find(&log.stem(number)) {
             Ok(Some(lines)) => {
                 restore(pending, &told);
-                unfinished.push(Batch { lines, told, name: Name::Numbered(number) });
+                unfinished.push(Batch { lines, told, name: Name::Numbered(number), since: None });
             }
             // It never came to be: what it was to tell is told anew.
             Ok(None) => {}

@@ -17,6 +17,7 @@ use crate::gateway::body::Limits;
 use crate::gateway::events::EventService;
 use crate::gateway::in_flight::InFlight;
 use crate::gateway::live::Live;
+use crate::gateway::metrics::Metrics;
 use crate::otlp::write;
 use crate::sink::Spool;
 use crate::span::{Resource, Scope, Span, SpanId, TraceId};
@@ -53,7 +54,8 @@ impl Life {
         let delivery =
             Delivery::start(config, store, Tell::WhenDue(timing), bounds, live.watch(Box::new(spool))).unwrap();
         let limits = Limits { bytes: 1 << 20, time: LIMIT, in_flight: InFlight::new(0, 1 << 20) };
-        let admission = Arc::new(Admission::new(delivery, journal, room, events, limits));
+        let metrics = Metrics::new(delivery.counters().clone(), journal.clone(), room.journal, Vec::new());
+        let admission = Arc::new(Admission::new(delivery, journal, room, events, limits, metrics.into()));
         Some(Life { admission, runtime: Runtime::new().unwrap() })
     }
 

@@ -136,7 +136,8 @@ impl Writer<'_, '_> {
             Place::Leaf(part, _) | Place::End(_, _, part) => part,
         };
         let environment = environment(&span.resource, self.mapping);
-        let event = Event::new(kind, time, agent.session.clone(), agent.id.clone(), environment);
+        let mut event = Event::new(kind, time, agent.session.clone(), agent.id.clone(), environment);
+        event.dialect = reading.map_or(event.dialect, |reading| reading.dialect);
         let extras = framework_extras(span, reading);
         let key = (span.span_id, kind.name(), part);
         Draft { placed: Placed { key, place, event }, extras, ids: (span.trace_id, span.span_id) }

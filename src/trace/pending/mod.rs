@@ -78,6 +78,8 @@ pub(crate) struct Telling {
     pub sessions: Vec<(SpanId, Arc<str>)>,
     /// How many portions it had then.
     pub covers: usize,
+    /// When its last span came.
+    pub since: Instant,
 }
 
 /// The traces that wait.
@@ -261,6 +263,7 @@ impl<S: Store> Pending<S> {
                 return Err(error);
             }
         };
+        let since = self.epoch + Duration::from_millis(trace.last);
         let covers = if is_early {
             trace.was_early = true;
             0
@@ -288,7 +291,7 @@ impl<S: Store> Pending<S> {
             }
             self.settle(id);
         }
-        Ok(Some(Telling { trace: id, events, sessions, covers }))
+        Ok(Some(Telling { trace: id, events, sessions, covers, since }))
     }
 
     /// Forgets the traces that have waited longest, untold, until the bounds are kept; how many spans are lost so.
