@@ -195,16 +195,16 @@ mod tests {
     #[test]
     fn the_variables_can_name_the_receiver() {
         for (variables, expected) in [
-            (&[][..], Ok("http://localhost:4318")),
-            (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "https://a.example")], Ok("https://a.example")),
-            (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "https://a.example/otlp/")], Ok("https://a.example/otlp/v1/logs")),
-            (&[("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "https://a.example/x")], Ok("https://a.example/x")),
-            (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "a.example")], Err(())),
+            (&[][..], Some("http://localhost:4318")),
+            (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "https://a.example")], Some("https://a.example")),
+            (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "https://a.example/otlp/")], Some("https://a.example/otlp/v1/logs")),
+            (&[("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "https://a.example/x")], Some("https://a.example/x")),
+            (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "a.example")], None),
         ] {
             let value =
                 |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-            let found = endpoint(&value).map_err(drop);
-            assert_eq!(found.as_ref().map(ReceiverUrl::as_str).map_err(|()| ()), expected, "{variables:?}");
+            let found = endpoint(&value).ok();
+            assert_eq!(found.as_ref().map(ReceiverUrl::as_str), expected, "{variables:?}");
         }
     }
 
