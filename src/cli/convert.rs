@@ -11,7 +11,7 @@ use super::receivers::Receivers;
 use super::{Failure, complain};
 use crate::encode::encode;
 use crate::otlp::file::read_file;
-use crate::sink::{self, Destination, SinkError};
+use crate::sink::{self, Destination, Sink, SinkError};
 use crate::span::Span;
 use crate::trace;
 
@@ -41,10 +41,20 @@ impl Convert {
         let lines = encode(trace::map(&recording.spans, config.mapping()), config.policy());
         match sink.write(&lines).and_then(|()| sink.close(Instant::now() + SEND_LIMIT)) {
             // Whoever closed the pipe has seen enough.
-            Ok(()) | Err(SinkError::Closed) => recording.result(),
+            Ok(()) | Err(SinkError::Closed) => refused(&*sink).map_or_else(|| recording.result(), |why| Err(Some(why))),
             Err(error) => Err(Some(error.to_string())),
         }
     }
+}
+
+/// What the receivers refused, if they did.
+fn refused(sink: &dyn Sink) -> Option<String> {
+    let told = sink.progress().into_iter().filter(|progress| progress.status().parked > 0).map(|progress| {
+        let parked = progress.directory().join("parked");
+        format!("{} refused events: they are in {}, with the cause", progress.receiver(), parked.display())
+    });
+    let told: Vec<_> = told.collect();
+    (!told.is_empty()).then(|| told.join("\n"))
 }
 
 /// The spans of some files, and whether all of them could be read.

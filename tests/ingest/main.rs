@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod killed;
+#[cfg(feature = "cli")]
+mod program;
 mod proxy;
 mod server;
 mod tls;

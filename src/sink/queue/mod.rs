@@ -13,7 +13,7 @@ mod files;
 mod sender;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
@@ -70,8 +70,12 @@ impl Queue {
         // Before anybody asks how much waits.
         let look = files.look()?;
         let state = State { waiting: look.waiting, parked_bytes: look.parked, ..State::default() };
-        let shared = Shared { receiver: sender.describe(), state: Mutex::new(state), changed: Condvar::new() };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared {
+            receiver: sender.describe(),
+            directory: spool.directory().to_owned(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
         let worker = Worker::new(files, Box::new(sender), options.backoff, shared.clone());
         let thread = thread::Builder::new().name("failproof-queue".to_owned()).spawn(move || worker.run());
         let failed = |source| SinkError::Spool {
@@ -160,6 +164,11 @@ impl Progress {
         &self.0.receiver
     }
 
+    /// The directory of the queue; what is parked is in `parked` below it.
+    pub fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+
     pub(super) fn count_lost(&self, events: u64) {
         self.0.state().lost += events;
     }
@@ -204,6 +213,7 @@ pub struct QueueStatus {
 #[derive(Debug)]
 struct Shared {
     receiver: String,
+    directory: PathBuf,
     state: Mutex<State>,
     changed: Condvar,
 }
