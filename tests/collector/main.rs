@@ -5,6 +5,7 @@
 mod collector;
 mod fan_out;
 mod kafka;
+mod logs;
 mod restarts;
 mod runs;
 #[path = "../support/mod.rs"]
