@@ -21,7 +21,11 @@ mod processor;
 pub mod proto;
 pub mod redact;
 mod scope;
-#[cfg(feature = "grpc")]
+#[cfg(any(feature = "grpc", feature = "ingest", feature = "otlp-logs"))]
+#[cfg_attr(
+    not(any(feature = "grpc", feature = "ingest")),
+    allow(dead_code, reason = "`otlp-logs` reads certificates alone")
+)]
 mod secret;
 pub mod sink;
 pub mod span;

@@ -19,7 +19,7 @@ const MAY_KNOW: [(&str, &[&str]); 14] = [
     ("encode", &["redact", "event"]),
     ("secret", &[]),
     ("proto", &["otlp", "event", "secret"]),
-    ("sink", &["disk", "event", "once", "count", "proto"]),
+    ("sink", &["disk", "event", "once", "count", "proto", "secret"]),
 ];
 
 /// What a dialect, which reads one span, has no use for; the whole core below `sink` neither.

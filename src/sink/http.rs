@@ -13,6 +13,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_p
 use ureq::{Agent, Proxy};
 
 use super::ReceiverUrl;
+use crate::secret;
 
 /// How long the connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,17 +46,17 @@ pub(super) fn client(url: &ReceiverUrl, ca_file: Option<&Path>, timeout: Duratio
 fn certificates(ca_file: Option<&Path>) -> Result<Vec<Certificate<'static>>, String> {
     let found: Vec<_> = match ca_file {
         Some(path) => {
-            let wrong = |why: &str| format!("the CA file {} {why}", path.display());
-            let pem = std::fs::read(path).map_err(|cause| wrong(&format!("can't be read: {cause}")))?;
+            let wrong = |why: &str| format!("the CA file {}: {why}", path.display());
+            let pem = secret::read_public(path).map_err(|why| wrong(&why))?;
             let items = parse_pem(&pem).collect::<Result<Vec<_>, _>>();
-            let items = items.map_err(|_| wrong("is no PEM file"))?;
+            let items = items.map_err(|_| wrong("it is no PEM file"))?;
             let found = items.into_iter().filter_map(|item| match item {
                 PemItem::Certificate(certificate) => Some(certificate),
                 _ => None,
             });
             let found: Vec<_> = found.collect();
             if found.is_empty() {
-                return Err(wrong("holds no certificate"));
+                return Err(wrong("it holds no certificate"));
             }
             found
         }
@@ -108,7 +109,7 @@ mod tests {
         let path = directory.path().join("ca.pem");
         let url = ReceiverUrl::parse("https://a.example").unwrap();
         let why = || client(&url, Some(&path), Duration::from_secs(1)).unwrap_err();
-        assert!(why().contains("can't be read"), "{}", why());
+        assert!(why().contains("ca.pem"), "{}", why());
         for content in ["", "-----BEGIN CERTIFICATE-----\nnothing", "-----BEGIN X-----\nAAAA\n-----END X-----\n"] {
             std::fs::write(&path, content).unwrap();
             assert!(why().contains("ca.pem"), "{}", why());

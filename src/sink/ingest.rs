@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,38 +15,34 @@ use ureq::http::StatusCode;
 
 use super::queue::random;
 use super::{Batch, Home, ReceiverUrl, SendError, Sender, SinkError, http};
+use crate::secret;
 
 /// Where the key is when no file is named.
 const KEY_VARIABLE: &str = "FAILPROOF_API_KEY";
 /// A machine without a name of its own.
 const UNKNOWN_MACHINE: &str = "unknown";
-/// Permissions of a key file that let others read it.
-const READABLE_BY_OTHERS: u32 = 0o077;
-/// A key, and what an endpoint answers, are a few bytes.
-const KEY_LIMIT: u64 = 4 << 10;
+/// What an endpoint answers is a few bytes.
 const ANSWER_LIMIT: u64 = 64 << 10;
 
 /// The key to the platform. It shows itself to nobody but the endpoint.
 #[derive(Clone)]
-pub struct ApiKey(String);
+pub struct ApiKey(Source);
+
+#[derive(Clone)]
+enum Source {
+    Text(String),
+    File(PathBuf),
+}
 
 impl ApiKey {
-    /// The key in a file, which nobody but its owner may read.
+    /// The key in a file, which nobody but its owner may read. It is read again for each attempt, so that a new key needs no
+    /// new start.
     ///
     /// # Errors
     /// What is wrong with the file, without what is in it.
     pub fn from_file(path: &Path) -> Result<Self, String> {
-        let wrong = |why: String| format!("the key file {} {why}", path.display());
-        let metadata = std::fs::metadata(path).map_err(|cause| wrong(format!("can't be read: {cause}")))?;
-        let mode = metadata.permissions().mode() & 0o777;
-        if mode & READABLE_BY_OTHERS != 0 {
-            return Err(wrong(format!("can be used by others (mode {mode:o}): chmod 600 it")));
-        }
-        if !metadata.is_file() || metadata.len() > KEY_LIMIT {
-            return Err(wrong("is no file of a few bytes".to_owned()));
-        }
-        let text = std::fs::read_to_string(path).map_err(|cause| wrong(format!("can't be read: {cause}")))?;
-        Self::new(&text).ok_or_else(|| wrong("holds no key: visible ASCII characters on one line".to_owned()))
+        let key = ApiKey(Source::File(path.to_owned()));
+        key.read().map(|_| key)
     }
 
     /// The key in the variable `FAILPROOF_API_KEY`.
@@ -63,7 +58,18 @@ impl ApiKey {
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_fit = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-        is_fit.then(|| ApiKey(text.to_owned()))
+        is_fit.then(|| ApiKey(Source::Text(text.to_owned())))
+    }
+
+    fn read(&self) -> Result<String, String> {
+        match &self.0 {
+            Source::Text(text) => Ok(text.clone()),
+            Source::File(path) => {
+                let tokens = secret::read(path).and_then(|text| secret::tokens(&text));
+                let first = tokens.map(|mut tokens| tokens.swap_remove(0));
+                first.map_err(|why| format!("the key file {}: {why}", path.display()))
+            }
+        }
     }
 }
 
@@ -139,10 +145,11 @@ impl Ingest {
 impl Sender for Ingest {
     fn send(&mut self, batch: &Batch) -> Result<(), SendError> {
         let IngestOptions { url, key, machine_id, gzip, .. } = &self.options;
+        let key = key.read().map_err(|cause| SendError::Retry { after: None, cause })?;
         let request = self
             .client
             .post(url.as_str())
-            .header("authorization", format!("Bearer {}", key.0))
+            .header("authorization", format!("Bearer {key}"))
             .header("content-type", "application/x-ndjson")
             .header("accept", "application/json")
             // Says which attempt this was; the other, which batch.
@@ -214,6 +221,8 @@ fn retry(cause: ureq::Error) -> SendError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -250,18 +259,19 @@ mod tests {
         };
         write("made-up-key\n", 0o600);
         let key = ApiKey::from_file(&path).unwrap();
-        assert_eq!(key.0, "made-up-key");
-        let options = IngestOptions::new(ReceiverUrl::parse("http://127.0.0.1:1").unwrap(), key);
-        let shown = format!("{options:?} {:?}", Ingest::new(options.clone()).unwrap());
-        assert!(!shown.contains("made-up-key"), "{shown}");
-
-        for (content, mode) in [("made-up-key", 0o640), ("made-up-key", 0o604), ("", 0o600), ("made-up\nkey", 0o600)] {
+        assert_eq!(key.read().unwrap(), "made-up-key");
+        write("another-key\n", 0o600);
+        assert_eq!(key.read().unwrap(), "another-key", "a new one needs no new start");
+        for key in [key, ApiKey::new("made-up-key").unwrap()] {
+            let options = IngestOptions::new(ReceiverUrl::parse("http://127.0.0.1:1").unwrap(), key);
+            let shown = format!("{options:?} {:?}", Ingest::new(options.clone()).unwrap());
+            assert!(!shown.contains("-key"), "{shown}");
+        }
+        for (content, mode) in [("made-up-key", 0o640), ("made-up-key", 0o604), ("", 0o600), ("made up key", 0o600)] {
             write(content, mode);
             let why = ApiKey::from_file(&path).unwrap_err();
-            assert!(why.contains(path.to_str().unwrap()) && !why.contains("made-up"), "{why}");
+            assert!(why.contains(path.to_str().unwrap()) && !why.contains("made"), "{why}");
         }
-        write(&"x".repeat(5_000), 0o600);
-        assert!(ApiKey::from_file(&path).is_err());
         assert!(ApiKey::from_file(directory.path()).is_err());
     }
 

@@ -81,6 +81,6 @@ fn a_key_that_others_can_read_is_no_key() {
     let Output { status, stderr, .. } =
         program.arg(folder.path().join("queues")).arg("--api-key-file").arg(&open).output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
-    assert!(!status.success() && stderr.contains("open-key") && stderr.contains("chmod 600"), "{stderr}");
+    assert!(!status.success() && stderr.contains("open-key") && stderr.contains("chmod it to 0600"), "{stderr}");
     assert!(!stderr.contains(KEY) && server.requests().is_empty());
 }

@@ -14,6 +14,7 @@ use tonic_types::StatusExt;
 
 use super::super::SendError;
 use super::{OtlpLogsOptions, Transport};
+use crate::secret;
 
 /// How long a connection may lie idle: nobody looks after it meanwhile.
 const IDLE_LIMIT: Duration = Duration::from_secs(10);
@@ -49,7 +50,7 @@ impl Grpc {
                 None => ClientTlsConfig::new().with_native_roots(),
                 Some(path) => {
                     let pem =
-                        std::fs::read(path).map_err(|cause| format!("the CA file {}: {cause}", path.display()))?;
+                        secret::read_public(path).map_err(|why| format!("the CA file {}: {why}", path.display()))?;
                     ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
                 }
             };
