@@ -6,7 +6,7 @@
 //! | [`json`] | OTLP/JSON, also as careless producers write it |
 //! | [`sdk`] | what `opentelemetry_sdk` hands to processors and exporters |
 //! | [`mod@file`] | a recording in any of these forms, recognised by content |
-//! | [`write`] | nothing: it writes spans as protobuf again |
+//! | [`mod@write`] | nothing: it writes spans as protobuf again |
 //! | `decompress` | gzip and zstd, with a cap (feature `compression`) |
 //!
 //! All of them keep three rules. A span that can't be accepted is reported with its place and takes no neighbour along;
