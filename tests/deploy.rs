@@ -16,7 +16,6 @@ const STARTERS: [&str; 4] = ["Dockerfile", "compose.yaml", "kubernetes/gateway.y
 const COLLECTORS: [(&str, &str); 2] = [("compose.yaml", "durable.yaml"), ("kubernetes/collector.yaml", "fan-out.yaml")];
 
 #[test]
-#[ignore = "until serve has --data-dir and --auth-token-file"]
 fn every_flag_exists() {
     let help = Command::new(env!("CARGO_BIN_EXE_failproof-otel")).args(["serve", "--help"]).output().unwrap().stdout;
     let known = words(&String::from_utf8(help).unwrap(), "--");
@@ -52,7 +51,6 @@ fn every_variable_is_read_by_the_recipe() {
 }
 
 #[test]
-#[ignore = "until serve answers /readyz"]
 fn the_image_knows_whether_it_is_healthy() {
     let dockerfile = read(&deploy().join("Dockerfile"));
     let (_, check) = dockerfile.split_once("HEALTHCHECK").unwrap();

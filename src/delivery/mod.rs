@@ -375,7 +375,7 @@ impl<S: Notes> Worker<S> {
                 // Whoever sent them does so again.
                 let error = error.clone();
                 self.batches.clear();
-                self.clear_trouble();
+                self.forget_trouble();
                 Err(DeliveryError::Sink(error))
             }
         }
@@ -422,6 +422,10 @@ impl<S: Notes> Worker<S> {
         if self.last_error.is_some() {
             tracing::info!("{} works again", self.sink.describe());
         }
+        self.forget_trouble();
+    }
+
+    fn forget_trouble(&mut self) {
         (self.last_error, self.retry_at, self.retry_delay) = (None, None, RETRY.0);
         self.counters.is_stalled.store(false, Ordering::Relaxed);
     }
