@@ -26,7 +26,7 @@ fn a_gateway_that_is_killed_again_and_again() {
         sender.send(after);
         gateway.restart();
         sent.extend(requests);
-        if round % 2 == 0 {
+        if round % 4 == 0 {
             // In the other rounds it is killed with what the kill before has left.
             gateway.wait_for(events_of(&sent).len());
         }
