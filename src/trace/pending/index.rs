@@ -12,6 +12,8 @@ use crate::span::{Span, SpanId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub span_id: SpanId,
+    /// When it started, in nanoseconds since 1970.
+    pub start: u64,
     /// Its parent, if that is awaited from the same process.
     parent: Option<SpanId>,
     state: State,
@@ -50,6 +52,7 @@ impl Entry {
         let number = hash(&measures.map(u64::to_le_bytes).each_ref().map(|bytes| &bytes[..]));
         Entry {
             span_id: span.span_id,
+            start: span.start,
             parent: span.parent.filter(|_| span.parent_is_remote != Some(true)),
             state: State(number & !(State::OPEN | State::HERE) | State::HERE | is_open),
             may_be_certain: early::may_be_certain(span),

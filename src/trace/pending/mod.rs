@@ -161,6 +161,7 @@ impl<S: Store> Pending<S> {
         trace.was_early = false;
         for entry in entries {
             trace.may_be_certain |= entry.may_be_certain || self.mapping.session_id.is_some();
+            trace.start = trace.start.min(entry.start);
             trace.index.add(entry);
             if let Some((start, end)) = entry.nested_call {
                 self.nested_calls.push_back(NestedCall { trace: id, span: entry.span_id, start, end });
@@ -225,7 +226,7 @@ impl<S: Store> Pending<S> {
             }
         }
         due.extend(self.over_bounds());
-        due
+        self.in_order(due)
     }
 
     /// The traces that are complete, without waiting for the grace to pass. A trace whose parents are still on their way
@@ -233,7 +234,7 @@ impl<S: Store> Pending<S> {
     pub fn complete(&self) -> Vec<TraceId> {
         let at_once = matches!(self.tell, Tell::AtOnce(_));
         let is_known = |trace: &Trace<S::Held>| trace.is_dirty && (at_once || trace.index.is_complete());
-        in_order(self.traces.iter().filter(|(_, trace)| is_known(trace)).map(|(id, _)| *id))
+        self.in_order(self.traces.iter().filter(|(_, trace)| is_known(trace)).map(|(id, _)| *id).collect())
     }
 
     /// All traces, of which all that is open is closed at that time, in nanoseconds since 1970.
@@ -241,7 +242,7 @@ impl<S: Store> Pending<S> {
         for trace in self.traces.values_mut() {
             trace.said.get_or_insert_default().closed_at = Some(time);
         }
-        in_order(self.traces.keys().copied())
+        self.in_order(self.traces.keys().copied().collect())
     }
 
     /// What there is to tell of a trace that has not been told; nothing if it is unknown.
@@ -421,15 +422,15 @@ impl<S: Store> Pending<S> {
         self.store.forget(trace.held);
     }
 
+    /// The traces by their start, whatever order they came in.
+    fn in_order(&self, mut ids: Vec<TraceId>) -> Vec<TraceId> {
+        ids.sort_by_cached_key(|id| (self.traces.get(id).map(|trace| trace.start), id.to_bytes()));
+        ids
+    }
+
     fn moment(&self, now: Instant) -> Moment {
         Moment::try_from(now.duration_since(self.epoch).as_millis()).unwrap_or(NEVER - 1)
     }
-}
-
-fn in_order(ids: impl Iterator<Item = TraceId>) -> Vec<TraceId> {
-    let mut ids: Vec<TraceId> = ids.collect();
-    ids.sort_unstable_by_key(|id| id.to_bytes());
-    ids
 }
 
 /// A span that no dialect recognizes is kept as a link between others: without its content.

@@ -18,6 +18,8 @@ const MAX_TOLD_SPANS: usize = 8_192;
 pub(super) struct Trace<H> {
     pub held: H,
     pub index: Index,
+    /// When its first span started, in nanoseconds since 1970.
+    pub start: u64,
     pub first: Moment,
     /// When the last span came, or the trace was told.
     pub last: Moment,
@@ -41,6 +43,7 @@ impl<H: Default> Trace<H> {
         Trace {
             held: H::default(),
             index: Index::default(),
+            start: u64::MAX,
             first: now,
             last: now,
             wake: NEVER,
