@@ -48,6 +48,37 @@ impl QueueOptions {
 }
 
 /// A sink that writes to disk and sends from there: slow and dead receivers never slow those who write.
+///
+/// ```
+/// use std::net::UdpSocket;
+///
+/// use opentelemetry_failproof::FailproofSpanProcessor;
+/// use opentelemetry_failproof::sink::{Batch, Queue, QueueOptions, SendError, Sender};
+///
+/// /// A receiver of one's own.
+/// struct Udp(UdpSocket);
+///
+/// impl Sender for Udp {
+///     fn send(&mut self, batch: &Batch) -> Result<(), SendError> {
+///         let sent = self.0.send(batch.lines());
+///         sent.map(drop).map_err(|cause| SendError::Retry { after: None, cause: cause.to_string() })
+///     }
+///
+///     fn describe(&self) -> String {
+///         "the receiver on this machine".to_owned()
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// let receiver = Udp(UdpSocket::bind("127.0.0.1:0")?);
+/// let processor =
+///     FailproofSpanProcessor::builder().with_sink(Queue::start(QueueOptions::new(directory), receiver)?).build()?;
+/// # drop(processor);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Queue {
     spool: Spool,
