@@ -11,7 +11,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use opentelemetry_failproof::event::BATCH_LIMIT;
 use opentelemetry_failproof::sink::{Destination, Settings, Sink, SinkError, Spool};
@@ -343,4 +345,42 @@ fn a_destination_opens_the_spool_that_it_names() {
     assert_eq!(sink.describe(), format!("spool {}", directory.display()));
     assert_eq!(files(&directory).len(), 1);
     assert_eq!(Destination::Stdout.open(&Settings::default()).unwrap().describe(), "standard output");
+}
+
+#[test]
+fn a_directory_that_is_swapped_for_a_link_all_the_time_lets_nothing_out() {
+    let place = temporary();
+    let path = |name: &str| place.path().join(name);
+    fs::create_dir(path("elsewhere")).unwrap();
+    symlink(path("elsewhere"), path("link")).unwrap();
+    let mut spool = Spool::open(path("events")).unwrap();
+    let swap = || {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        renameat_with(CWD, path("events"), CWD, path("link"), RenameFlags::EXCHANGE).unwrap();
+    };
+    let is_over = AtomicBool::new(false);
+    let written = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                swap();
+                swap();
+                // Or hardly any would be written.
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let (mut written, mut refused) = (Vec::new(), 0);
+        while written.len() < 50 || refused < 50 {
+            let line = format!("{{\"number\":{}}}\n", written.len() + refused);
+            match spool.write(line.as_bytes()) {
+                Ok(()) => written.push(line),
+                Err(_) => refused += 1,
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        written
+    });
+    assert!(files(&path("elsewhere")).is_empty());
+    // What was not found at its place when it had been written was taken back.
+    let read = |file: &PathBuf| fs::read_to_string(file).unwrap();
+    assert_eq!(files(&path("events")).iter().map(read).collect::<HashSet<_>>(), written.iter().cloned().collect());
 }
