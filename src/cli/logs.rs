@@ -1,5 +1,6 @@
 //! The log of the program, on standard error.
 
+use std::io::IsTerminal;
 use std::{env, io};
 
 use clap::ValueEnum;
@@ -24,8 +25,14 @@ pub(super) fn start(format: LogFormat) {
         EnvFilter::default().add_directive(level.unwrap_or(LevelFilter::INFO).into())
     });
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    let log = log.with_ansi(is_coloured(&io::stderr()));
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
     }
+}
+
+/// Whether colours are wanted there: by a person who looks on, and has not set `NO_COLOR`.
+pub(super) fn is_coloured(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

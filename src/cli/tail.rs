@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use tonic::{Code, Status, Streaming};
 
 use self::view::{Style, View};
+use super::logs::is_coloured;
 use super::{Failure, complain};
 use crate::event::EventType;
 use crate::proto::client::Remote;
@@ -80,8 +81,7 @@ impl Tail {
         match self.json {
             true => Output::Json { is_terminal },
             false => {
-                let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                let style = if is_terminal && !is_plain { Style::Coloured } else { Style::Plain };
+                let style = if is_coloured(&io::stdout()) { Style::Coloured } else { Style::Plain };
                 Output::View(View::new(style, self.session.is_none()))
             }
         }
