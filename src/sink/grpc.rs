@@ -5,14 +5,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prost::Message;
-use tokio::runtime::{self, Runtime};
-use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
+use super::calls::{Calls, retry};
 use super::{Batch, ReceiverUrl, SendError, Sender, SinkError};
 use crate::proto::client::Remote;
 use crate::proto::event_service_client::EventServiceClient;
@@ -21,8 +20,6 @@ use crate::proto::{Event, ExportEventsRequest, ExportEventsResponse, RpcStatus};
 /// How many bytes of events a request has, unless one event has more: servers of gRPC take 4 MiB if nobody tells them
 /// otherwise.
 const REQUEST_BYTES: usize = 3 << 20;
-/// How long a connection may lie idle before a new one is made: nobody looks after it meanwhile.
-const IDLE_LIMIT: Duration = Duration::from_secs(10);
 /// How many of the rejected events a note tells one by one.
 const MAX_TOLD: usize = 20;
 
@@ -51,10 +48,7 @@ impl GrpcOptions {
 pub struct Grpc {
     options: GrpcOptions,
     remote: Remote,
-    /// All of its work is done within [`Sender::send`], on the caller's thread. Made there as well: one could not be dropped
-    /// on a thread that runs tasks.
-    runtime: Option<Runtime>,
-    client: Option<(EventServiceClient<Channel>, Instant)>,
+    calls: Calls<EventServiceClient<Channel>>,
 }
 
 impl Grpc {
@@ -66,33 +60,13 @@ impl Grpc {
         let wrong = |why: String| SinkError::Setup { receiver: describe(&options.url), why };
         let remote = Remote::new(options.url.as_str(), options.token_file.as_deref(), options.ca_file.as_deref());
         let remote = remote.map_err(wrong)?;
-        Ok(Grpc { options, remote, runtime: None, client: None })
+        Ok(Grpc { calls: Calls::new(options.timeout), options, remote })
     }
 
     fn export(&mut self, events: Vec<Event>) -> Result<ExportEventsResponse, SendError> {
         let request = self.remote.request(ExportEventsRequest { events }).map_err(retry)?;
-        let runtime = match self.runtime.take() {
-            Some(runtime) => runtime,
-            None => {
-                runtime::Builder::new_current_thread().enable_all().build().map_err(|error| retry(error.to_string()))?
-            }
-        };
-        let last = self.client.take().filter(|(_, used)| used.elapsed() < IDLE_LIMIT);
-        let exchange = async {
-            let mut client = last.map_or_else(|| self.remote.client(), |(client, _)| client);
-            let answer = timeout(self.options.timeout, client.export(request)).await;
-            (client, answer)
-        };
-        let (client, answer) = runtime.block_on(exchange);
-        self.runtime = Some(runtime);
-        match answer {
-            Ok(Ok(answer)) => {
-                self.client = Some((client, Instant::now()));
-                Ok(answer.into_inner())
-            }
-            Ok(Err(status)) => Err(refusal(&status)),
-            Err(_) => Err(retry(format!("no answer within {:?}", self.options.timeout))),
-        }
+        let Grpc { remote, calls, .. } = self;
+        calls.call(|| remote.client(), async |client| client.export(request).await, refusal)
     }
 }
 
@@ -219,8 +193,4 @@ fn cause(status: &Status) -> String {
         source = error.source();
     }
     text
-}
-
-fn retry(cause: String) -> SendError {
-    SendError::Retry { after: None, cause }
 }

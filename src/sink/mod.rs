@@ -5,6 +5,8 @@
 //! until then, and gives them again after an error.
 
 mod batches;
+#[cfg(any(feature = "grpc", feature = "otlp-logs"))]
+mod calls;
 mod counters;
 mod destination;
 mod error;

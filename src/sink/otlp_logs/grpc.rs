@@ -1,11 +1,9 @@
 //! OTLP/gRPC.
 
 use std::error::Error;
-use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::collector::logs::v1::logs_service_client::LogsServiceClient;
 use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
-use tokio::runtime::{Builder, Runtime};
 use tonic::codec::CompressionEncoding;
 use tonic::metadata::{AsciiMetadataKey, MetadataMap, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
@@ -13,11 +11,10 @@ use tonic::{Code, Request, Status};
 use tonic_types::StatusExt;
 
 use super::super::SendError;
+use super::super::calls::Calls;
 use super::{OtlpLogsOptions, Transport};
 use crate::secret;
 
-/// How long a connection may lie idle: nobody looks after it meanwhile.
-const IDLE_LIMIT: Duration = Duration::from_secs(10);
 /// Codes that speak of the request, and are not tried again; all others, and what breaks on the way, speak of the server.
 const REFUSALS: [Code; 7] = [
     Code::InvalidArgument,
@@ -33,11 +30,7 @@ pub(super) struct Grpc {
     endpoint: Endpoint,
     metadata: MetadataMap,
     gzip: bool,
-    timeout: Duration,
-    /// Everything is done within one call on the caller's thread, where it is made too: it could not be dropped on a thread
-    /// that runs tasks.
-    runtime: Option<Runtime>,
-    client: Option<(LogsServiceClient<Channel>, Instant)>,
+    calls: Calls<LogsServiceClient<Channel>>,
 }
 
 impl Grpc {
@@ -62,39 +55,20 @@ impl Grpc {
             let value = MetadataValue::try_from(value).map_err(|_| wrong())?;
             metadata.insert(AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
         }
-        Ok(Grpc { endpoint, metadata, gzip: *gzip, timeout: *timeout, runtime: None, client: None })
-    }
-
-    fn connect(&self) -> LogsServiceClient<Channel> {
-        let client = LogsServiceClient::new(self.endpoint.connect_lazy());
-        if self.gzip { client.send_compressed(CompressionEncoding::Gzip) } else { client }
+        Ok(Grpc { endpoint, metadata, gzip: *gzip, calls: Calls::new(*timeout) })
     }
 }
 
 impl Transport for Grpc {
     fn export(&mut self, request: ExportLogsServiceRequest) -> Result<ExportLogsServiceResponse, SendError> {
-        let runtime = match self.runtime.take() {
-            Some(runtime) => runtime,
-            None => Builder::new_current_thread().enable_all().build().map_err(|cause| retry(cause.to_string()))?,
-        };
         let mut request = Request::new(request);
         *request.metadata_mut() = self.metadata.clone();
-        let last = self.client.take().filter(|(_, used)| used.elapsed() < IDLE_LIMIT);
-        let exchange = async {
-            let mut client = last.map_or_else(|| self.connect(), |(client, _)| client);
-            let answer = tokio::time::timeout(self.timeout, client.export(request)).await;
-            (client, answer)
+        let Grpc { endpoint, gzip, calls, .. } = self;
+        let connect = || {
+            let client = LogsServiceClient::new(endpoint.connect_lazy());
+            if *gzip { client.send_compressed(CompressionEncoding::Gzip) } else { client }
         };
-        let (client, answer) = runtime.block_on(exchange);
-        self.runtime = Some(runtime);
-        match answer {
-            Ok(Ok(answer)) => {
-                self.client = Some((client, Instant::now()));
-                Ok(answer.into_inner())
-            }
-            Ok(Err(status)) => Err(failure(&status)),
-            Err(_) => Err(retry(format!("no answer within {:?}", self.timeout))),
-        }
+        calls.call(connect, async |client| client.export(request).await, failure)
     }
 }
 
@@ -114,8 +88,4 @@ fn failure(status: &Status) -> SendError {
         true => SendError::Refused { cause },
         false => SendError::Retry { after, cause },
     }
-}
-
-fn retry(cause: String) -> SendError {
-    SendError::Retry { after: None, cause }
 }
