@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -12,8 +13,9 @@ use serde_json::Value;
 pub struct Gateway {
     process: Child,
     folder: PathBuf,
-    to: String,
-    grace: &'static str,
+    spool: PathBuf,
+    arguments: Vec<String>,
+    log: Arc<Mutex<String>>,
     was_killed: bool,
     /// The address that takes OTLP over gRPC.
     pub grpc: String,
@@ -28,34 +30,54 @@ impl Gateway {
     }
 
     /// Starts it with a spool in the folder, and that time for late spans.
-    pub fn start_with_grace(grace: &'static str, folder: &Path) -> Self {
-        let to = format!("spool:{}", spool(folder).display());
-        Gateway::start_at(folder, to, grace, "127.0.0.1:0", "127.0.0.1:0")
+    pub fn start_with_grace(grace: &str, folder: &Path) -> Self {
+        Gateway::start_with(folder, &folder.join("spool"), &["--grace", grace])
+    }
+
+    /// Starts it with its data in the folder, and that spool and settings.
+    pub fn start_with(folder: &Path, spool: &Path, arguments: &[&str]) -> Self {
+        Gateway::start_at(folder, spool, owned(arguments), "127.0.0.1:0", "127.0.0.1:0")
     }
 
     /// Starts it before another one, to which it sends its events.
     pub fn start_before(other: &Gateway, folder: &Path) -> Self {
-        Gateway::start_at(folder, format!("grpc:http://{}", other.grpc), "500ms", "127.0.0.1:0", "127.0.0.1:0")
+        let to = format!("grpc:http://{}", other.grpc);
+        Gateway::start_with(folder, &folder.join("spool"), &["--grace", "500ms", "--to", &to])
     }
 
-    fn start_at(folder: &Path, to: String, grace: &'static str, grpc: &str, http: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_failproof-otel"));
-        command
-            .args(["serve", "--grpc", grpc, "--http", http, "--grace", grace, "--to", &to])
-            .arg("--data-dir")
-            .arg(folder.join("data"))
-            .arg("--queue-dir")
-            .arg(folder.join("queues"));
+    fn start_at(folder: &Path, spool: &Path, arguments: Vec<String>, grpc: &str, http: &str) -> Self {
+        // Another build of it, where one is named: what is measured is measured of a release.
+        let program = std::env::var_os("FAILPROOF_OTEL").unwrap_or_else(|| env!("CARGO_BIN_EXE_failproof-otel").into());
+        let mut command = Command::new(program);
+        command.args(["serve", "--grpc", grpc, "--http", http]).args(&arguments);
+        command.arg("--data-dir").arg(folder.join("data")).arg("--queue-dir").arg(folder.join("queues"));
+        if !arguments.contains(&"--to".to_owned()) {
+            command.arg("--to").arg(format!("spool:{}", spool.display()));
+        }
         let mut process = command.env("NO_COLOR", "1").env_remove("RUST_LOG").stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let log = Arc::new(Mutex::new(String::new()));
         let mut address = |transport: &str| {
-            let line = lines.find(|line| line.contains(&format!("OTLP/{transport} on "))).unwrap();
+            let is_meant = |line: &String| line.contains(&format!("OTLP/{transport} on "));
+            let line = lines.by_ref().inspect(|line| note(&log, line)).find(is_meant).unwrap();
             line.split(" on ").nth(1).unwrap().split(',').next().unwrap().to_owned()
         };
         let (grpc, http) = (address("gRPC"), address("HTTP"));
         // Read on, or the program would wait for a reader of its log.
-        std::thread::spawn(move || lines.for_each(|line| eprintln!("{line}")));
-        Gateway { process, folder: folder.to_owned(), to, grace, was_killed: false, grpc, http }
+        let noted = log.clone();
+        std::thread::spawn(move || lines.for_each(|line| note(&noted, &line)));
+        let (folder, spool) = (folder.to_owned(), spool.to_owned());
+        Gateway { process, folder, spool, arguments, log, was_killed: false, grpc, http }
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether its log says that, since its last start.
+    pub fn has_logged(&self, words: &str) -> bool {
+        self.log.lock().unwrap().contains(words)
     }
 
     /// Ends it by `SIGTERM`. All that it held is in the spool then: the events, which keep the contract.
@@ -81,8 +103,23 @@ impl Gateway {
 
     /// Starts what has ended again: the same addresses, the same folders.
     pub fn restart(&mut self) {
+        let (grpc, http) = (self.grpc.clone(), self.http.clone());
+        self.restart_at(&grpc, &http);
+    }
+
+    /// Starts what has ended again in the same folders, on ports that are free now.
+    pub fn restart_elsewhere(&mut self) {
+        self.restart_at("127.0.0.1:0", "127.0.0.1:0");
+    }
+
+    /// Has other settings from its next start on.
+    pub fn set(&mut self, arguments: &[&str]) {
+        self.arguments = owned(arguments);
+    }
+
+    fn restart_at(&mut self, grpc: &str, http: &str) {
         let was_killed = self.was_killed;
-        *self = Gateway::start_at(&self.folder, self.to.clone(), self.grace, &self.grpc, &self.http);
+        *self = Gateway::start_at(&self.folder, &self.spool, std::mem::take(&mut self.arguments), grpc, http);
         self.was_killed = was_killed;
     }
 
@@ -104,12 +141,12 @@ impl Gateway {
     }
 
     /// What a daemon would take from the spool.
-    pub fn lines(&self) -> String {
+    fn lines(&self) -> String {
         self.files("jsonl").iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
     }
 
     fn files(&self, extension: &str) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(spool(&self.folder)) else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(&self.spool) else { return Vec::new() };
         let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         files.retain(|file| file.extension().is_some_and(|found| found == extension));
         files.sort();
@@ -125,8 +162,15 @@ impl Drop for Gateway {
     }
 }
 
-fn spool(folder: &Path) -> PathBuf {
-    folder.join("spool")
+fn owned(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|argument| (*argument).to_owned()).collect()
+}
+
+fn note(log: &Mutex<String>, line: &str) {
+    eprintln!("{line}");
+    let mut log = log.lock().unwrap();
+    log.push_str(line);
+    log.push('\n');
 }
 
 /// Sends `SIGTERM`.
