@@ -141,7 +141,7 @@ impl Gateway {
     }
 
     /// What a daemon would take from the spool.
-    fn lines(&self) -> String {
+    pub fn lines(&self) -> String {
         self.files("jsonl").iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
     }
 
