@@ -106,7 +106,7 @@ pub(crate) trait Notes: Store + Send + 'static {
     /// Notes that it has been written.
     fn done(&mut self, batch: &Batch);
 
-    /// Called now and then, to tidy up.
+    /// Called now and then, to tidy up, while all that has been told is written.
     fn tick(&mut self);
 }
 

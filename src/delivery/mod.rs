@@ -257,7 +257,7 @@ impl<S: Notes> Worker<S> {
                 }
             }
             let now = Instant::now();
-            if now >= next_tick {
+            if now >= next_tick || self.pending.is_full() {
                 next_tick = now + TICK;
                 self.tick(now);
             }
@@ -282,14 +282,22 @@ impl<S: Notes> Worker<S> {
                 });
             }
         }
-        self.pending.store.tick();
+        self.tidy();
         self.counters.traces_waiting.store(self.pending.waiting(), Ordering::Relaxed);
         self.counters.bytes_waiting.store(self.pending.memory(), Ordering::Relaxed);
+    }
+
+    /// What was told and is not written would be lost with what tells it, if this process were killed.
+    fn tidy(&mut self) {
+        if self.batches.is_empty() {
+            self.pending.store.tick();
+        }
     }
 
     fn end(&mut self, close_at: Instant) -> Result<(), DeliveryError> {
         let last = if S::OUTLIVES_PROCESS { self.pending.complete() } else { self.pending.close(nanoseconds_now()) };
         let result = self.deliver_now(last);
+        self.tidy();
         if let Err(unsent) = self.sink.close(close_at) {
             tracing::warn!("{unsent}");
         }

@@ -21,17 +21,16 @@ pub(super) fn recover(pending: &mut Pending<OnDisk>, sink: &mut dyn Sink, now: I
     if files.is_empty() {
         return Vec::new();
     }
-    // First the spans that came again when they were long told: they are not to be taken for new ones.
+    let mut begun: BTreeMap<u64, Vec<Told>> = BTreeMap::new();
+    let (mut next_batch, mut spans) = (log.next_batch.load(Ordering::Relaxed), 0);
     for file in &files {
+        // First the spans that came again, to this file, when they had been told: they are not to be taken for new ones.
+        // In the files before, if those are still here, they are remembered as what was told.
         log.scan(*file, |_, bytes| {
             if let Some(Record::Known { trace, spans }) = Record::read(bytes) {
                 pending.remember(trace, &spans);
             }
         });
-    }
-    let mut begun: BTreeMap<u64, Vec<Told>> = BTreeMap::new();
-    let (mut next_batch, mut spans) = (log.next_batch.load(Ordering::Relaxed), 0);
-    for file in &files {
         let damaged = log.scan(*file, |place, bytes| match Record::read(bytes) {
             Some(Record::Portion { trace, spans: bytes }) => spans += take(pending, trace, bytes, place, now),
             Some(Record::Told { batch, told }) => {

@@ -17,7 +17,13 @@ use crate::trace::pending::{Pending, Store};
 pub(crate) struct OnDisk {
     journal: Arc<Journal>,
     pub(super) log: Arc<Log>,
+    /// Spans that came again. It is noted when all that has been told is written: noted before, it would keep the next
+    /// process from telling what this one was killed with.
+    known: Vec<(TraceId, Vec<SpanId>)>,
 }
+
+/// How many traces with spans that came again are kept until it is noted; those beyond may be told twice after a kill.
+const MAX_KNOWN: usize = 16_384;
 
 /// Spans that wait are moved out of a file if they are no more than this part of it; else they are told. Of what was told
 /// nothing is moved: the note of it would be gone with the file.
@@ -29,7 +35,7 @@ pub(crate) struct Places(Vec<Place>);
 
 impl OnDisk {
     pub(super) fn new(journal: Arc<Journal>, log: Arc<Log>) -> Self {
-        OnDisk { journal, log }
+        OnDisk { journal, log, known: Vec::new() }
     }
 
     fn move_to_the_end(&self, moving: Vec<&mut Place>) -> Result<(), String> {
@@ -101,7 +107,9 @@ impl Store for OnDisk {
     }
 
     fn note_known(&mut self, trace: TraceId, spans: &[SpanId]) {
-        self.journal.append_lazily(Frames::of(&Record::Known { trace, spans: spans.to_vec() }));
+        if self.known.len() < MAX_KNOWN {
+            self.known.push((trace, spans.to_vec()));
+        }
     }
 
     fn forget(&mut self, held: Places) {
@@ -165,6 +173,9 @@ impl Notes for OnDisk {
     }
 
     fn tick(&mut self) {
+        for (trace, spans) in self.known.drain(..) {
+            self.journal.append_lazily(Frames::of(&Record::Known { trace, spans }));
+        }
         if let Err(error) = self.log.trim() {
             crate::once::warn("journal-trim", || format!("the journal cannot be tidied up for now: {error}"));
         }

@@ -95,6 +95,8 @@ pub(crate) struct Pending<S: Store> {
     /// How many traces have spans that have not been told.
     waiting: usize,
     traces: HashMap<TraceId, Box<Trace<S::Held>>>,
+    /// Whether a trace has grown beyond its bounds since [`Pending::due`] was asked.
+    is_full: bool,
     /// When to look at a trace again: one entry each, but for those that nothing can make due.
     agenda: BTreeSet<(Moment, [u8; 16])>,
     /// Spans of traces that were told and forgotten.
@@ -114,6 +116,10 @@ struct NestedCall {
 /// How many calls within runs are remembered to compare with those that stand alone.
 const MAX_NESTED_CALLS: usize = 4_096;
 
+/// How many traces are due at one time at most: what is remembered of those that were told counts against the bounds too,
+/// which are kept in between.
+const MAX_DUE: usize = 1_024;
+
 /// When a trace that could not be read is tried again.
 const READ_AGAIN: Moment = 5_000;
 
@@ -128,6 +134,7 @@ impl<S: Store> Pending<S> {
             memory: 0,
             waiting: 0,
             traces: HashMap::new(),
+            is_full: false,
             agenda: BTreeSet::new(),
             ledger: Ledger::default(),
             nested_calls: VecDeque::new(),
@@ -150,6 +157,10 @@ impl<S: Store> Pending<S> {
         let is_awaited = |id: SpanId| trace.is_some_and(|trace| trace.index.awaits(id));
         let is_needless = |id: SpanId| told.contains(&id) && !is_awaited(id);
         if entries.iter().all(|entry| is_known(entry) || is_needless(entry.span_id)) {
+            if trace.is_some_and(|trace| !trace.is_dirty) {
+                let spans: Vec<SpanId> = entries.iter().map(|entry| entry.span_id).collect();
+                self.store.note_known(id, &spans);
+            }
             self.store.discard(portion);
             return;
         }
@@ -176,7 +187,7 @@ impl<S: Store> Pending<S> {
         }
         let is_too_big = trace.index.len() > self.bounds.trace_spans || S::bytes(&trace.held) > self.bounds.trace_bytes;
         if is_too_big && !trace.is_leaving {
-            trace.is_leaving = true;
+            (trace.is_leaving, self.is_full) = (true, true);
             crate::once::warn("trace-too-big", || {
                 format!(
                     "trace {id} has more than {} spans or {} bytes: it is told in parts",
@@ -210,11 +221,19 @@ impl<S: Store> Pending<S> {
         self.wake_at(id, now);
     }
 
-    /// The traces that are due. Those that have been told long enough ago are forgotten.
+    /// Whether a trace is due at once: with more of its spans, telling it would take more memory than there is for it.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The traces that are due, or the first of them. Those that have been told long enough ago are forgotten.
     pub fn due(&mut self, now: Instant) -> Vec<TraceId> {
         let now = self.moment(now);
+        self.is_full = false;
         let mut due = Vec::new();
-        while let Some((_, id)) = self.agenda.first().copied().filter(|(wake, _)| *wake <= now) {
+        while due.len() < MAX_DUE
+            && let Some((_, id)) = self.agenda.first().copied().filter(|(wake, _)| *wake <= now)
+        {
             self.agenda.pop_first();
             let id = TraceId::from_bytes(id);
             let Some(trace) = self.traces.get_mut(&id) else { continue };

@@ -21,7 +21,7 @@ pub(crate) trait Store {
     /// traces that it cannot keep. What waits of them is told before they are complete, then they are forgotten.
     fn make_room(&mut self, traces: &mut dyn Iterator<Item = (TraceId, bool, &mut Self::Held)>) -> Vec<TraceId>;
 
-    /// Takes note that spans came again which were told so long ago that their trace is forgotten.
+    /// Takes note that spans came again which were told, perhaps so long ago that their trace is forgotten.
     fn note_known(&mut self, trace: TraceId, spans: &[SpanId]);
 
     /// Lets the spans of a trace go.
