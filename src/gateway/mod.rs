@@ -77,8 +77,9 @@ pub(crate) const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = 32 << 20;
 /// How many bytes the journal has.
 pub(crate) const DEFAULT_MAX_JOURNAL_BYTES: u64 = 2 << 30;
-/// More spans of one trace than any run of an agent has that somebody looks at; the memory to map them is bounded so.
-const MAX_TRACE_SPANS: usize = 16_384;
+/// More spans of one trace than nearly any run of an agent has. They are mapped at once, which takes about 7 KB of memory
+/// each: so many keep a process with a full waiting room below 64 MiB.
+const MAX_TRACE_SPANS: usize = 4_096;
 /// More bytes of one trace than any such run has.
 const MAX_TRACE_BYTES: usize = 64 << 20;
 /// How long the sink may take for all that is left at the end.

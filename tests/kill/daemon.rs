@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::tally::finished;
 
 /// How long an upload takes.
-const UPLOAD: Duration = Duration::from_millis(200);
+const UPLOAD: Duration = Duration::from_millis(100);
 
 /// Moves files from a spool to a directory, while it is let.
 pub struct Daemon {
@@ -21,6 +21,8 @@ pub struct Daemon {
 struct State {
     is_working: bool,
     is_ending: bool,
+    /// How many files it has taken away.
+    taken: usize,
     /// The files that are being uploaded, since when.
     uploading: HashMap<PathBuf, Instant>,
 }
@@ -52,6 +54,11 @@ impl Daemon {
         state.is_working = is_working;
         state.uploading.clear();
     }
+
+    /// How many files it has taken away.
+    pub fn taken(&self) -> usize {
+        self.state.lock().unwrap().taken
+    }
 }
 
 impl State {
@@ -63,6 +70,7 @@ impl State {
                 assert!(!place.exists(), "a second batch of that name: {}", place.display());
                 std::fs::rename(&file, place).unwrap();
                 self.uploading.remove(&file);
+                self.taken += 1;
             }
         }
     }

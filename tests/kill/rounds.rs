@@ -42,6 +42,10 @@ fn killed_at_random_moments_under_load() {
             // it, comes again: only the server can tell that it has it. So the daemon works once that is over.
             wait_until("the work is taken up", || gateway.has_logged(TAKEN_UP));
             daemon.work(true);
+            if round > 1 {
+                let taken = daemon.taken();
+                wait_until("the daemon takes a file", || daemon.taken() > taken);
+            }
         }
         let enough = load.acknowledged() + random.below(40);
         load.lead_to(Some(Addresses::of(&gateway)));
