@@ -79,8 +79,8 @@ pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = 32 << 20;
 pub(crate) const DEFAULT_MAX_JOURNAL_BYTES: u64 = 2 << 30;
 /// More spans of one trace than nearly any run of an agent has. They are mapped at once, which takes about 7 KB of memory
 /// each: so many keep a process with a full waiting room below 64 MiB.
-const MAX_TRACE_SPANS: usize = 4_096;
-/// More bytes of one trace than any such run has.
+pub(crate) const DEFAULT_MAX_TRACE_SPANS: usize = 4_096;
+/// How many bytes one trace has at most, however few its spans are.
 const MAX_TRACE_BYTES: usize = 64 << 20;
 /// How long the sink may take for all that is left at the end.
 pub(crate) const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -113,6 +113,9 @@ pub struct Options {
     /// How many bytes of memory the notes about spans that wait for the rest of their trace may take; beyond, the oldest
     /// traces are written as they are. 32 MiB by default: some 100,000 traces.
     pub max_waiting_bytes: usize,
+    /// How many spans of one trace are mapped at once, which takes about 7 KB of memory each; a trace that has more is told
+    /// in parts. 4,096 by default.
+    pub max_trace_spans: usize,
     /// How long the sink may take at the end for all that is left. 20 seconds by default.
     pub drain_timeout: Duration,
     /// How long spans wait for the rest of their trace.
@@ -137,6 +140,7 @@ impl Options {
             max_in_flight_bytes: DEFAULT_MAX_IN_FLIGHT_BYTES,
             guards: Guards::default(),
             max_waiting_bytes: DEFAULT_MAX_WAITING_BYTES,
+            max_trace_spans: DEFAULT_MAX_TRACE_SPANS,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             timing: Timing::default(),
             config: Config::default(),
@@ -266,8 +270,11 @@ impl Gateway {
         let (journal, store) = opened.map_err(|error| GatewayError::Journal(error.to_string()))?;
         let live = Live::new();
         let events = EventService::new(options.config.policy(), live.clone());
-        let bounds =
-            Bounds { bytes: options.max_waiting_bytes, trace_spans: MAX_TRACE_SPANS, trace_bytes: MAX_TRACE_BYTES };
+        let bounds = Bounds {
+            bytes: options.max_waiting_bytes,
+            trace_spans: options.max_trace_spans,
+            trace_bytes: MAX_TRACE_BYTES,
+        };
         let queues = options.sink.progress();
         let sink = live.watch(options.sink);
         let delivery = Delivery::start(options.config, store, tell, bounds, sink).map_err(GatewayError::Thread)?;

@@ -45,6 +45,9 @@ pub(in crate::cli) struct Settings {
     /// How many bytes of memory the notes about spans that wait take; beyond, the oldest are written as they are.
     #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_WAITING_BYTES))]
     pub max_waiting_bytes: Size,
+    /// How many spans of one trace are mapped at once; a trace that has more is told in parts. Each takes about 7 KB.
+    #[arg(long, value_name = "COUNT", default_value_t = gateway::DEFAULT_MAX_TRACE_SPANS)]
+    pub max_trace_spans: usize,
     /// How many bytes a request may have, before and after decompression.
     #[arg(long, value_name = "SIZE", default_value_t = Size(gateway::DEFAULT_MAX_BODY_BYTES))]
     pub max_body_bytes: Size,
@@ -122,6 +125,7 @@ impl Settings {
         options.timing = Timing { grace: self.grace.0, idle: self.idle_timeout.0, max_wait: self.max_wait.0 };
         options.max_journal_bytes = self.max_journal_bytes.0 as u64;
         options.max_waiting_bytes = self.max_waiting_bytes.0;
+        options.max_trace_spans = self.max_trace_spans.max(1);
         options.max_body_bytes = self.max_body_bytes.0;
         options.max_in_flight_bytes = self.max_in_flight_bytes.0;
         options.max_connections = self.max_connections;
