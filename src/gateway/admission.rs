@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::Summary;
 use super::body::{Limits, unpack};
 use super::events::EventService;
+use super::in_flight::Share;
 use super::journal::{Frames, Journal, OnDisk};
 use super::metrics::Metrics;
 use super::readiness::Hindrance;
@@ -47,11 +48,12 @@ pub(super) struct Accepted {
 }
 
 /// The spans of a request, by trace, ready for the journal.
-#[derive(Default)]
 struct Portions {
     frames: Frames,
     /// What has to be known of the spans of each.
     entries: Vec<(TraceId, Vec<Entry>)>,
+    /// For the bytes of the frames, until they are on disk.
+    share: Share,
 }
 
 /// What the spans that wait may take.
@@ -146,8 +148,9 @@ impl Admission {
     async fn store(&self, portions: Portions) -> Result<(), Refused> {
         let (answer, answered) = oneshot::channel();
         let delivery = self.delivery.clone();
-        let Portions { frames, entries } = portions;
+        let Portions { frames, entries, share } = portions;
         self.journal.append(frames, move |appended| {
+            drop(share);
             let result = appended.map(|places| {
                 let bytes = entries.iter().map(|(_, entries)| size_of_val(&entries[..])).sum();
                 // If the thread has ended already, they are found at the next start.
@@ -177,7 +180,7 @@ impl Admission {
             Format::Protobuf => protobuf::read(bytes, &Budget::REQUEST)?,
             Format::Json => json::read(bytes, &Budget::REQUEST)?,
         };
-        let portions = Portions::of(std::mem::take(&mut read.spans));
+        let portions = Portions::of(std::mem::take(&mut read.spans), self.limits.in_flight.becoming())?;
         Ok((portions, Accepted { rejected_spans: read.rejected_spans, message: tell(&read) }))
     }
 
@@ -235,7 +238,7 @@ impl Admission {
 }
 
 impl Portions {
-    fn of(spans: Vec<Span<'_>>) -> Self {
+    fn of(spans: Vec<Span<'_>>, mut share: Share) -> Result<Self, Refused> {
         let mut traces: Vec<(TraceId, Vec<Span<'_>>)> = Vec::new();
         let mut places: HashMap<TraceId, usize> = HashMap::new();
         for span in spans {
@@ -245,12 +248,13 @@ impl Portions {
             });
             traces[place].1.push(lighten(span));
         }
-        let mut portions = Portions::default();
+        let (mut frames, mut entries) = (Frames::default(), Vec::with_capacity(traces.len()));
         for (trace, spans) in traces {
-            portions.frames.add_portion(trace, &spans);
-            portions.entries.push((trace, spans.iter().map(Entry::of).collect()));
+            frames.add_portion(trace, &spans);
+            entries.push((trace, spans.iter().map(Entry::of).collect()));
         }
-        portions
+        share.grow(frames.len())?;
+        Ok(Portions { frames, entries, share })
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) async fn read(mut body: Incoming, limits: &Limits, framing: usize, pe
 
 /// Unpacks a body within the limits. Its bytes are in flight, beside those that arrived, until they are dropped.
 pub(super) fn unpack(body: &[u8], encoding: Encoding, limits: &Limits) -> Result<Bytes, Refused> {
-    let mut share = limits.in_flight.unpacking();
+    let mut share = limits.in_flight.becoming();
     let bytes = decompress_into_room(body, encoding, limits.bytes, |bytes| share.grow(bytes).is_ok())?;
     Ok(Bytes::from_owner(InMemory { bytes, share }))
 }

@@ -27,7 +27,7 @@ struct Held {
     by_peer: HashMap<IpAddr, usize>,
 }
 
-/// The bytes of one request, or of one body that is unpacked; given back when it is dropped.
+/// The bytes of one request, or of what becomes of it; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     all: Arc<InFlight>,
@@ -36,9 +36,10 @@ pub(super) struct Share {
 }
 
 impl InFlight {
-    /// Room for so many bytes, and for one request of the largest size in any case, packed and unpacked.
+    /// Room for so many bytes, and for one request of the largest size in any case: packed, unpacked, and as the journal
+    /// has it.
     pub fn new(limit: usize, max_body_bytes: usize) -> Arc<Self> {
-        let least = max_body_bytes.saturating_add(2 * REQUEST_BYTES).saturating_mul(2);
+        let least = max_body_bytes.saturating_add(2 * REQUEST_BYTES).saturating_mul(3);
         Arc::new(InFlight { limit: limit.max(least), held: Mutex::default() })
     }
 
@@ -52,9 +53,9 @@ impl InFlight {
         Ok(share)
     }
 
-    /// The share of a body that is unpacked. It is nobody's: there are no more of these at once than there are cores,
-    /// and not for long.
-    pub fn unpacking(self: &Arc<Self>) -> Share {
+    /// The share of what becomes of a request: unpacked, or on its way to the journal. It is nobody's: a request has both
+    /// for a moment, if the disk works.
+    pub fn becoming(self: &Arc<Self>) -> Share {
         Share { all: self.clone(), peer: None, bytes: 0 }
     }
 }
@@ -125,7 +126,7 @@ mod tests {
         drop(third);
         second.grow(REQUEST_BYTES).unwrap();
         drop((first, second));
-        let mut unpacking = all.unpacking();
+        let mut unpacking = all.becoming();
         unpacking.grow(8 * REQUEST_BYTES).unwrap();
         assert!(matches!(all.request(PEERS[0]), Err(Refused::Busy)), "nobody's bytes are bytes too");
         drop(unpacking);

@@ -56,6 +56,11 @@ impl Frames {
         frames
     }
 
+    /// How many bytes they have.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Adds the spans of one trace.
     pub fn add_portion<'s>(&mut self, trace: TraceId, spans: impl IntoIterator<Item = &'s Span<'s>>) {
         self.portions += 1;
