@@ -21,6 +21,8 @@ pub struct Counters {
     pub bytes_waiting: AtomicUsize,
     /// Whether the sink fails, now.
     pub is_stalled: AtomicBool,
+    /// Whether a trace waits that is bigger than what is told at once, now.
+    pub is_full: AtomicBool,
     /// From the arrival of the last span of a trace until its events are written.
     pub delay: Histogram,
     /// The writes to the sink.

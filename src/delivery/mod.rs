@@ -285,6 +285,7 @@ impl<S: Notes> Worker<S> {
         self.tidy();
         self.counters.traces_waiting.store(self.pending.waiting(), Ordering::Relaxed);
         self.counters.bytes_waiting.store(self.pending.memory(), Ordering::Relaxed);
+        self.counters.is_full.store(self.pending.is_full(), Ordering::Relaxed);
     }
 
     /// What was told and is not written would be lost with what tells it, if this process were killed.

@@ -135,9 +135,11 @@ impl Admission {
         if self.journal.bytes() >= self.room.journal {
             return Err(Refused::JournalFull { limit: self.room.journal });
         }
-        let waiting = self.delivery.counters().bytes_waiting.load(Ordering::Relaxed);
-        // Beyond the bound the oldest traces are told early, unless the sink takes nothing.
-        let is_stuck = waiting > self.room.memory && self.delivery.counters().is_stalled.load(Ordering::Relaxed);
+        let counters = self.delivery.counters();
+        let is_beyond = counters.bytes_waiting.load(Ordering::Relaxed) > self.room.memory
+            || counters.is_full.load(Ordering::Relaxed);
+        // Beyond the bounds traces are told early, unless the sink takes nothing.
+        let is_stuck = is_beyond && counters.is_stalled.load(Ordering::Relaxed);
         if is_stuck || self.delivery.queued_bytes() > MAX_QUEUED_BYTES {
             return Err(Refused::Full);
         }

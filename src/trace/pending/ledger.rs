@@ -6,25 +6,39 @@ use twox_hash::XxHash3_64;
 
 use crate::span::{SpanId, TraceId};
 
-/// How many spans a generation holds: 5 MiB of memory, at most twice.
+/// How many spans a generation holds at most: 5 MiB of memory, at most twice.
 const GENERATION: usize = 262_144;
+/// How many bytes of all that is remembered there are for each span of a generation: a third is the ledger's at most.
+const BYTES: usize = 64;
 
-/// The newest spans that were told and forgotten: at least [`GENERATION`] of them, at most twice as many. It knows them by
-/// numbers of 64 bits; that two of a million have the same is one chance in thirty million.
-#[derive(Debug, Default)]
+/// The newest spans that were told and forgotten: at least a generation of them, at most two. It knows them by numbers of 64
+/// bits; that two of a million have the same is one chance in thirty million.
+#[derive(Debug)]
 pub(super) struct Ledger {
+    generation: usize,
     newest: HashSet<u64>,
     older: HashSet<u64>,
 }
 
 impl Ledger {
+    /// For a process that may remember so many bytes in all.
+    pub fn within(bytes: usize) -> Self {
+        let generation = (bytes / BYTES).clamp(1, GENERATION);
+        Ledger { generation, newest: HashSet::new(), older: HashSet::new() }
+    }
+
     pub fn note(&mut self, trace: TraceId, spans: impl Iterator<Item = SpanId>) {
         for span in spans {
-            if self.newest.len() >= GENERATION {
+            if self.newest.len() >= self.generation {
                 self.older = std::mem::take(&mut self.newest);
             }
             self.newest.insert(number(trace, span));
         }
+    }
+
+    /// Roughly how many bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        (self.newest.capacity() + self.older.capacity()) * (size_of::<u64>() + 1) * 8 / 7
     }
 
     pub fn holds(&self, trace: TraceId, span: SpanId) -> bool {
@@ -51,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_newest_are_known_and_memory_is_bounded() {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::within(usize::MAX);
         let (trace, count) = (TraceId::from(7), 5 * GENERATION as u64);
         ledger.note(trace, (0..count).map(SpanId::from));
         let is_known = |span: u64| ledger.holds(trace, SpanId::from(span));

@@ -136,7 +136,7 @@ impl<S: Store> Pending<S> {
             traces: HashMap::new(),
             is_full: false,
             agenda: BTreeSet::new(),
-            ledger: Ledger::default(),
+            ledger: Ledger::within(bounds.bytes),
             nested_calls: VecDeque::new(),
         }
     }
@@ -333,7 +333,7 @@ impl<S: Store> Pending<S> {
 
     /// Roughly how many bytes of memory all this takes.
     pub fn memory(&self) -> usize {
-        self.memory
+        self.memory + self.ledger.memory()
     }
 
     fn map(&self, id: TraceId, said: &mut Said) -> Result<super::KeyedEvents, String> {
@@ -373,13 +373,13 @@ impl<S: Store> Pending<S> {
         let mut traces = self.traces.iter_mut().map(|(id, trace)| (*id, trace.is_untold(), &mut trace.held));
         let in_the_way = self.store.make_room(&mut traces);
         let early = self.let_go(in_the_way);
-        if self.memory <= self.bounds.bytes {
+        if self.memory() <= self.bounds.bytes {
             return early;
         }
         let mut all: Vec<(bool, Moment, TraceId)> =
             self.traces.iter().map(|(id, trace)| (trace.is_dirty || trace.index.has_open(), trace.last, *id)).collect();
         all.sort_unstable_by_key(|(waits, last, id)| (*waits, *last, id.to_bytes()));
-        let mut excess = self.memory - self.bounds.bytes;
+        let mut excess = self.memory() - self.bounds.bytes;
         let oldest = all.into_iter().map_while(|(_, _, id)| {
             let memory = self.traces.get(&id).filter(|_| excess > 0)?.memory;
             excess = excess.saturating_sub(memory);
