@@ -10,7 +10,10 @@ use crate::sink::Sink;
 use crate::span::{SpanId, TraceId};
 use crate::trace::pending::{InMemory, Pending, Store};
 
-/// Lines that are written together, at most [`BATCH_LIMIT`] bytes.
+/// How many bytes a batch has when it is written: half of what consumers take, for it is held in memory until then.
+const BATCH_BYTES: usize = BATCH_LIMIT / 2;
+
+/// Lines that are written together, at most [`BATCH_BYTES`] or one line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     pub lines: Vec<u8>,
@@ -64,7 +67,7 @@ impl Batch {
 
     /// Whether so many bytes more fit, into a batch that has no name yet. Anything fits into an empty one.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.name == Name::None && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_LIMIT)
+        self.name == Name::None && (self.lines.is_empty() || self.lines.len() + bytes <= BATCH_BYTES)
     }
 
     /// Notes what some of its lines tell.

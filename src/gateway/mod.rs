@@ -74,7 +74,7 @@ pub(crate) const DEFAULT_MAX_IN_FLIGHT_BYTES: usize = 256 << 20;
 /// How long the head of a request may take to arrive, and then its body.
 pub(crate) const DEFAULT_READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many bytes of memory the notes about spans that wait take.
-pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = 32 << 20;
+pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = 26 << 20;
 /// How many bytes the journal has.
 pub(crate) const DEFAULT_MAX_JOURNAL_BYTES: u64 = 2 << 30;
 /// More spans of one trace than nearly any run of an agent has. They are mapped at once, which takes about 7 KB of memory
@@ -111,7 +111,7 @@ pub struct Options {
     /// was told is forgotten earlier, and what waits longest told early, before it comes to that. 2 GiB by default.
     pub max_journal_bytes: u64,
     /// How many bytes of memory the notes about spans that wait for the rest of their trace may take; beyond, the oldest
-    /// traces are written as they are. 32 MiB by default: some 100,000 traces.
+    /// traces are written as they are. 26 MiB by default: some 80,000 traces.
     pub max_waiting_bytes: usize,
     /// How many spans of one trace are mapped at once, which takes about 7 KB of memory each; a trace that has more is told
     /// in parts. 4,096 by default.

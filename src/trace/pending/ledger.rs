@@ -6,13 +6,13 @@ use twox_hash::XxHash3_64;
 
 use crate::span::{SpanId, TraceId};
 
-/// How many spans a generation holds at most: 5 MiB of memory, at most twice.
-const GENERATION: usize = 262_144;
+/// How many spans a generation holds at most: 2.5 MiB of memory, at most twice.
+const GENERATION: usize = 131_072;
 /// How many bytes of all that is remembered there are for each span of a generation: a third is the ledger's at most.
 const BYTES: usize = 64;
 
 /// The newest spans that were told and forgotten: at least a generation of them, at most two. It knows them by numbers of 64
-/// bits; that two of a million have the same is one chance in thirty million.
+/// bits; that two of them have the same is one chance in hundreds of millions.
 #[derive(Debug)]
 pub(super) struct Ledger {
     generation: usize,
