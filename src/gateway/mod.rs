@@ -79,7 +79,7 @@ pub(crate) const DEFAULT_MAX_WAITING_BYTES: usize = 26 << 20;
 pub(crate) const DEFAULT_MAX_JOURNAL_BYTES: u64 = 2 << 30;
 /// More spans of one trace than nearly any run of an agent has. They are mapped at once, which takes about 7 KB of memory
 /// each: so many keep a process with a full waiting room below 64 MiB.
-pub(crate) const DEFAULT_MAX_TRACE_SPANS: usize = 4_096;
+pub(crate) const DEFAULT_MAX_TRACE_SPANS: usize = 3_072;
 /// How many bytes one trace has at most, however few its spans are.
 const MAX_TRACE_BYTES: usize = 64 << 20;
 /// How long the sink may take for all that is left at the end.
@@ -114,7 +114,7 @@ pub struct Options {
     /// traces are written as they are. 26 MiB by default: some 80,000 traces.
     pub max_waiting_bytes: usize,
     /// How many spans of one trace are mapped at once, which takes about 7 KB of memory each; a trace that has more is told
-    /// in parts. 4,096 by default.
+    /// in parts. 3,072 by default.
     pub max_trace_spans: usize,
     /// How long the sink may take at the end for all that is left. 20 seconds by default.
     pub drain_timeout: Duration,
