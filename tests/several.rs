@@ -189,3 +189,18 @@ fn a_receiver_that_is_stuck_neither_blocks_the_program_nor_slows_the_spool() {
     provider.shutdown_with_timeout(Duration::from_millis(200)).unwrap();
     assert!(started.elapsed() < Duration::from_secs(20));
 }
+
+#[test]
+fn a_batch_that_some_have_is_found_and_comes_to_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let spools = || ["one", "other"].map(|name| Spool::open(folder.path().join(name)).unwrap());
+    let [mut one, other] = spools();
+    // As if the process had been killed between the two.
+    one.write_named("batch-7", b"{}\n").unwrap();
+    let mut both = Several::new([Box::new(other) as Box<dyn Sink>, Box::new(one)]);
+    let found = both.find("batch-7").unwrap().unwrap();
+    assert_eq!(found, b"{}\n");
+    both.write_named("batch-7", &found).unwrap();
+    assert!(spools().iter().all(|spool| spool.find("batch-7").unwrap().is_some()));
+    assert!(both.find("batch-8").unwrap().is_none());
+}
